@@ -6,17 +6,16 @@ the question names nothing, table rows, code and headings get lower scores than 
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-from svc_daemon.core.answers.likenesses import likes_of
-from svc_daemon.core.answers.particulars import Need, is_in, needs_of
+from svc_daemon.core.answers.particulars import is_in
 from svc_daemon.core.answers.passages import ASKS_FOR_NUMBER, RARE, Citation, Passage, chance_of
-from svc_daemon.core.answers.readings import label_of, measure_of
+from svc_daemon.core.answers.questions import Question
 from svc_daemon.core.answers.statements import Statement, reading_of, statements_of
 from svc_daemon.core.text.sentences import Span, cost_of, fences_of
-from svc_daemon.core.text.words import STOP_WORDS, stem_of, stems_of, words_of
+from svc_daemon.core.text.words import stem_of, stems_of, words_of
 
 #: The answer if nothing was found.
 NOTHING_FOUND = "I found nothing about this in the sources."
@@ -28,31 +27,25 @@ MOST_RELATED = 3
 WORTHY = 0.85
 #: Used instead of `WORTHY` for a sentence with a word of the question that the chosen sentences lack.
 WORTHY_OF_MORE = 0.5
-#: The weight of words in what a statement belongs to, compared to words in the statement itself.
-CONTEXT_SHARE = 0.5
-#: The weight of a word that is used for the question's word, compared to that word.
-LIKE_SHARE = 0.6
 #: Where the question names a thing, a statement about it must cover this much of the other words.
 ENOUGH_ASKED = 0.45
-#: The weight of words in the line right above a statement.
-HEAD_SHARE = 0.8
 #: Where the question names a thing, a statement about it that covers less of the other words answers too, if it covers
 #: this much, and more than the other statements about it by a margin.
 LITTLE_ASKED, MARGIN = 0.25, 0.1
-#: The weight of the kind of amount that a question asks for, compared to that of a rare word.
-MEASURE_SHARE = 0.75
 #: Added to a sentence's score if it has the number or definition that the question asks for; subtracted if the sentence
 #: is a question or heading.
 HINT = 0.2
 #: Subtracted from a sentence's score according to its passage's rank: 0 for the first passage, nearly this for the
 #: last.
 RANK = 0.1
-#: The weight of the question's own words, compared to words that were added from earlier questions.
-OWN = 2.0
 #: Sentences with fewer words than this, such as `Yes.`, make no sense when quoted alone.
 FEWEST_WORDS = 3
 #: Subtracted from the score of a row or a form's line about what the question names.
 NAMED_ROW = 0.08
+#: A sentence that is better by this comes before the others of its passage.
+CLEARLY = 0.05
+#: Words with at least this estimated probability don't tell two things apart.
+COMMON = 1 / 4
 #: Two statements say different things of one if at least this part of their words is the same.
 ALIKE = 0.7
 
@@ -61,9 +54,6 @@ _ASKS_WHEN = re.compile(r"\bwhen\b")
 _ASKS_WHAT = re.compile(r"what(?: is|'s| are| does) (?:an? |the )?(\w[\w-]*(?: \w+)?)(?: mean)?\s*\??$")
 #: The beginning of a definition; `{}` is replaced by the defined name.
 _DEFINITION = r"\W*(?:an? |the )?{}\W.{{0,80}}?\b(?:is|are|means?|refers? to)\b"
-_ASKING = frozenset(
-    map(stem_of, ["show", "give", "list", "find", "name", "tell", "say", "please", "many", "much", "long"])
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +70,8 @@ class Scored:
     is_prose: bool = True
     #: Whether it has any of the question's words, beside what the question names.
     has_words: bool = True
+    #: How much it has of the kind of amount that the question asks for.
+    measured: float = 0.0
 
     @property
     def span(self) -> Span:
@@ -118,65 +110,41 @@ class QuotedAnswer:
     warnings: tuple[str, ...] = ()
 
 
-class Asked:
-    """A question: what it names, and the weights of its other words."""
+class Asked(Question):
+    """A question, with what decides about its answers."""
 
     def __init__(self, question: str, searched: str, passages: Sequence[Passage]) -> None:
-        self.question = question.lower()
-        self.needs = needs_of(question) or needs_of(searched)
-        self.groups = [[need for need in self.needs if need.group == group] for group in {n.group for n in self.needs}]
-        own = stems_of(question)
-        named = {stem_of(word) for need in self.needs for word in words_of(need.text)}
-        if self.needs:
-            asked = {stem for stem in (own or stems_of(searched)) if stem not in named and stem not in _ASKING}
-            # In "how much is gas in zone Harbour", the zone only says what Harbour is.
-            asked = (
-                asked
-                - {
-                    label_of(match[1])
-                    for need in self.needs
-                    for match in re.finditer(rf"(\w+)\W+{re.escape(need.text)}", question)
-                }
-                or asked
-            )
-            self.weights: Mapping[str, float] = {stem: 1 / chance_of(stem) ** 0.25 for stem in asked}
-        else:
-            # A word of the question that no passage contains has no weight.
-            found = {stem_of(word): weight for passage in passages for word, weight in passage.weights.items()}
-            weights = found or dict.fromkeys(stems_of(searched), 1.0)
-            self.weights = {stem: weight * (OWN if stem in own else 1.0) for stem, weight in weights.items()}
-        self.measure = measure_of(self.question) if self.needs else None
-        self.measure_weight = MEASURE_SHARE / RARE**0.25 if self.measure else 0.0
-        self.total = sum(self.weights.values()) + self.measure_weight
-        self.words = frozenset(own | named)
+        super().__init__(question, searched, passages)
         self.wants_number = bool(ASKS_FOR_NUMBER.search(self.question) or _ASKS_WHEN.search(self.question))
         asks_what = _ASKS_WHAT.match(self.question)
         self.definition = re.compile(_DEFINITION.format(re.escape(asks_what[1]) if asks_what else "(?!)"), re.DOTALL)
 
-    def may_be_in(self, passage: Passage) -> bool:
-        """Return whether a passage can have what the question names."""
-        text = f"{passage.context} {passage.lead} {passage.text}".lower()
-        return all(any(need.key in text for need in group) for group in self.groups)
-
-    def lacks(self, statement: Statement) -> list[Need]:
-        """Return what the question names and the statement isn't about; alternatives only if it is about none."""
-        groups = [[need for need in group if not statement.has(need)] for group in self.groups]
-        return [
-            need
-            for lacking, group in zip(groups, self.groups, strict=True)
-            for need in lacking
-            if len(lacking) == len(group)
-        ]
-
     def score(self, place: int, passages: int, statement: Statement) -> Scored:
+        heads = statement.heads
         own, *rest = (reading.words for reading in statement.scope)
         own |= reading_of(statement.heads).words
         head = reading_of(statement.head).words
         around = frozenset[str]().union(*rest)
-        worded = covered = sum(weight * self.share_of(stem, own, head, around) for stem, weight in self.weights.items())
-        if self.measure and self.measure.is_in(reading_of(statement.text), reading_of(statement.heads)):
-            covered += self.measure_weight
+        measured = self.measured(statement)
+        if self.measure and not measured:
+            statement = self.with_heading(statement)
+            measured = float(statement.heads != heads)
+        said = frozenset[str]()
+        if measured == 1.0 and self.measure:
+            # "£780" says what the rent is.
+            said = own & self.measure.names
+            own |= self.measure.names
+        shares = {stem: weight * self.share_of(stem, own, head, around) for stem, weight in self.weights.items()}
+        covered = sum(shares.values())
+        plain = self.weights.keys() - (self.measure.names if self.measure else ())
+        has_words = not plain or any(shares[stem] for stem in plain) or not said.isdisjoint(self.weights)
+        covered += self.measure_weight * measured
         covered = covered / self.total if self.total else 0.0
+        worth = covered + HINT * self.hints_at(statement) - RANK * place / passages
+        return Scored(place, statement, own & self.words, covered, worth, has_words=has_words, measured=measured)
+
+    def hints_at(self, statement: Statement) -> int:
+        """Return how much the form of a statement says that it answers."""
         text = statement.text.lower()
         hints = (
             (self.wants_number and any(map(str.isdigit, text)))
@@ -185,34 +153,69 @@ class Asked:
             + (statement.kind == "field" and stems_of(statement.text.partition(":")[0]) <= self.words)
             - ((len(text.split()) < FEWEST_WORDS and statement.kind == "prose") or text.endswith(("?", ":")))
         )
-        is_another = statement.subject and not any(is_in(need, reading_of(statement.subject)) for need in self.needs)
-        hints -= bool(self.needs and is_another)
-        worth = covered + HINT * hints - RANK * place / passages
-        return Scored(place, statement, own & self.words, covered, worth, has_words=worded > 0)
+        subject = reading_of(statement.subject)
+        is_another = statement.subject and not any(is_in(need, subject) for need in self.needs)
+        is_another = is_another and subject.words.isdisjoint(self.weights)
+        return hints - bool(self.needs and is_another)
 
-    def share_of(self, stem: str, *places: frozenset[str]) -> float:
-        """Return how much of a word a statement has: itself, the line above it, or what else it belongs to."""
-        shares = (1.0, HEAD_SHARE if self.needs else CONTEXT_SHARE, CONTEXT_SHARE)
-        best = max((share for share, place in zip(shares, places, strict=True) if stem in place), default=0.0)
-        if best == 1.0 or not self.needs:
-            return best
-        likes = likes_of(stem)
-        like = (share for share, place in zip(shares, places, strict=True) if not likes.isdisjoint(place))
-        return max(best, LIKE_SHARE * next(like, 0.0))
+    def with_heading(self, statement: Statement) -> Statement:
+        """Return the statement with its heading, if this says when or in which version, as asked."""
+        shapes = self.measure.in_heads if self.measure else ()
+        for heading in filter(None, (statement.head, *statement.above[: statement.headings])):
+            if heading != statement.text and any(shape.search(heading.lower()) for shape in shapes):
+                return replace(statement, heads=heading)
+        return statement
+
+    def fitting(self, scored: Sequence[Scored]) -> list[Scored]:
+        """Return the statements that can answer: those that say something, and have the kind of amount asked for.
+
+        A line that only heads others says nothing but what kind of amount it has.
+        """
+        fit = [each for each in scored if each.statement.kind != "label" or each.measured]
+        # What only repeats the question says nothing, unless its heading says what is asked.
+        fit = [each for each in fit if not stems_of(each.shown if each.measured else each.statement.text) <= self.words]
+        most = max((each.measured for each in fit), default=0.0)
+        if self.measure and not most and not self.measure.counted.isdisjoint(map(stem_of, self.nowhere)):
+            return []
+        fit = [each for each in fit if each.measured == most]
+        others = [each for each in fit if self.is_replaced(each.statement) or self.is_out_of_order(each.statement)]
+        kept = [each for each in fit if each not in others]
+        # Where what is nearest is about another thing, so is the rest.
+        best = max((each.worth for each in kept), default=0.0)
+        return self.contrasted(kept) if all(each.worth <= best for each in others) else []
+
+    def contrasted(self, scored: Sequence[Scored]) -> list[Scored]:
+        """Return the statements without those about another thing than asked, as others beside them show.
+
+        If a word of the question is in one row, label, heading or title, what lacks it there and everywhere else is
+        about another row's thing. If each lacks some such word, rows are about nothing that was asked.
+        """
+        if len(scored) < 2:
+            return list(scored)
+        scopes = [frozenset[str]().union(*(reading.words for reading in each.statement.scope)) for each in scored]
+        told = set[str]()
+        for each in scored:
+            names = each.statement.named
+            told |= {stem for stem in self.weights if stem in names and chance_of(stem) < COMMON}
+        told = {stem for stem in told if not all(stem in scope for scope in scopes)}
+        kept = [each for each, scope in zip(scored, scopes, strict=True) if told <= scope]
+        is_joined = re.search(r" (?:and|or|than|vs|versus) |,", self.question)
+        return kept or [each for each in scored if each.statement.kind != "row" or is_joined]
 
     def answering(self, scored: Sequence[Scored]) -> list[Scored]:
         """Return the statements, best first, that answer a question which names something.
 
         They cover enough of the question's other words, or they alone cover some.
         """
-        about = [each for each in scored if not stems_of(each.statement.text) <= self.words]
-        about = [each for each in about if each.has_words or not self.weights]
+        about = self.fitting([each for each in scored if each.has_words])
         enough = [each for each in about if not self.total or each.covered >= ENOUGH_ASKED]
         if enough or not about:
             return enough
         best = max(each.covered for each in about)
         near = [each for each in about if each.covered >= best - MARGIN]
-        is_clear = best >= LITTLE_ASKED and len({each.shown.lower() for each in near}) == 1
+        places = {(each.passage, each.statement.head) for each in near}
+        is_one = len(places) == 1 and not reading_of(near[0].statement.head).words.isdisjoint(self.weights)
+        is_clear = best >= LITTLE_ASKED and (is_one or len({each.shown.lower() for each in near}) == 1)
         return near if is_clear else []
 
     def choose(
@@ -233,7 +236,7 @@ class Asked:
             near = near or [each for _, each in lacking[:1]]
             related = [each for each in near if each.statement.kind != "line" or each.statement.heads][:MOST_RELATED]
         else:
-            chosen = _choose(self, passages, [each for each in scored if worthy[each.passage]])
+            chosen = _choose(self, passages, self.fitting([each for each in scored if worthy[each.passage]]))
             related = [each for each in scored if each.covered > 0][:MOST_RELATED]
         return chosen, related
 
@@ -259,7 +262,7 @@ def quote_best(question: str, searched: str, passages: Sequence[Passage], worthy
         _differ(one, other) and all(one.statement.has(need) == other.statement.has(need) for need in asked.needs)
         for one, other in combinations(chosen, 2)
     )
-    unmatched = _unmatched(asked, passages, chosen, scored)
+    unmatched = _unmatched(asked, chosen, scored)
     if unmatched and not asked.needs and differ:
         # Near-twins, and the question's word that tells them apart is nowhere.
         related, chosen = chosen, []
@@ -295,11 +298,12 @@ def _choose(asked: Asked, passages: Sequence[Passage], scored: Sequence[Scored])
     for each in sorted(costed, key=lambda each: (-each.worth, each.passage, each.span)):
         if len(chosen) < MOST_SENTENCES and (not chosen or _is_better_with(asked, each, chosen)):
             chosen.append(each)
-    if asked.needs:
+    if asked.needs or asked.measure:
         return chosen
     # Order passages by when they were chosen, and sentences of one passage by position.
     order = list(dict.fromkeys(each.passage for each in chosen))
-    return sorted(chosen, key=lambda each: (order.index(each.passage), each.span))
+    best = chosen[0].worth - CLEARLY if chosen else 0.0
+    return sorted(chosen, key=lambda each: (order.index(each.passage), each.worth < best, each.span))
 
 
 def _is_better_with(asked: Asked, each: Scored, chosen: Sequence[Scored]) -> bool:
@@ -355,9 +359,7 @@ def _pieces(chosen: Sequence[Scored]) -> Iterator[Quoted]:
                 text = ""
 
 
-def _unmatched(
-    asked: Asked, passages: Sequence[Passage], chosen: Sequence[Scored], scored: Sequence[Scored]
-) -> tuple[str, ...]:
+def _unmatched(asked: Asked, chosen: Sequence[Scored], scored: Sequence[Scored]) -> tuple[str, ...]:
     """Return what the question names that the answer isn't about, or if it has all, the rare words found nowhere."""
     if chosen:
         missing = [need.text for need in asked.needs if not any(each.statement.has(need) for each in chosen)]
@@ -365,14 +367,11 @@ def _unmatched(
         nowhere = [need.text for need in asked.needs if not any(each.statement.has(need) for each in scored)]
         nearest = min((asked.lacks(each.statement) for each in scored), key=len, default=asked.needs)
         missing = nowhere or [need.text for need in nearest]
-    whole = " ".join(f"{passage.context} {passage.text}" for passage in passages).lower()
     rare = [
         word
         for word in words_of(asked.question)
-        if word.isalpha()
-        and word not in STOP_WORDS
+        if word in asked.nowhere
         and chance_of(stem_of(word)) == RARE
-        and not any(like in whole for like in likes_of(stem_of(word)))
         and not any(word in need.text.lower() for need in asked.needs)
     ]
     return tuple(dict.fromkeys([*missing, *rare]))

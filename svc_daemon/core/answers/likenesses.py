@@ -6,7 +6,14 @@ from svc_daemon.core.text.words import stem_of
 
 #: Groups of such words, of everyday English. Some words are in several groups.
 _GROUPS = (
-    "price cost fee fare rate amount pay payment payable expensive sum tariff money sell, "
+    "price cost fee fare rate amount pay payment payable expensive sum tariff money sell rent charge, "
+    "extra supplement surcharge additional further, operate run work serve, noise loud noisy sound, "
+    "find found detect discover, frequency often every, "
+    "people person persons serve serves serving portion feed, prerequisite require precondition, "
+    "assess assessment examine, supply supplier deliver provide order, fridge refrigerator refrigerate cool chill, "
+    "oven bake roast, forgotten forget miss missed, late later latest deadline, youngest younger minimum, "
+    "oldest older maximum, update revise change, illness ill sick sickness, travel trip journey, "
+    "limit ceiling cap, dinner meal supper, look appearance appear, choose pick select decide book, "
     "phone telephone call ring dial extension mobile cell, mail email, "
     "boss head lead leader manager chief director run chair chairman chairwoman chairperson preside "
     "supervisor report, "
@@ -17,7 +24,8 @@ _GROUPS = (
     "leave depart departure go, arrive arrival reach, deadline due latest until, "
     "tenant renter lessee occupant live, landlord lessor, owner own belong, "
     "place location site situated address where, origin from, teacher lecturer instructor professor teach tutor, "
-    "exam examination test, maximum most max limit cap exceed top highest, minimum least min lowest, "
+    "exam examination test, maximum most max limit cap exceed top highest above below until, "
+    "minimum least min lowest below under younger, "
     "buy purchase order, sell vendor supplier seller deliver, car vehicle automobile, bicycle bike cycle, "
     "doctor physician, medicine drug medication, job position post role, pupil student, "
     "employee staff worker personnel, holiday vacation, salary wage earn, error fault failure, "

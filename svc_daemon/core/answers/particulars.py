@@ -13,8 +13,10 @@ from typing import NamedTuple
 
 from svc_daemon.core.answers.passages import is_familiar
 from svc_daemon.core.answers.readings import (
+    DAY_NAMES,
     ISO_DATE,
     LINKS,
+    MONTHS,
     ORDINAL,
     RANGE,
     UNITS,
@@ -35,11 +37,17 @@ _LETTERS_FIRST = re.compile(r"([^\W\d_]+)(\d.*)")
 #: Words that a number follows without being named by them.
 _PLAIN = (
     "and or to than least most exactly cost costs take takes weigh weighs last lasts pay paid worth year circa "
-    "approximately around nearly almost just every each plus minus equals exceed exceeds reach"
+    "approximately around nearly almost just every each plus minus equals exceed exceeds reach first last next"
 )
 _NO_LABELS = frozenset(_PLAIN.split())
 _TITLES = frozenset(("dr", "mr", "mrs", "ms", "prof", "st", "mx", "sir"))
 _NO_NAMES = STOP_WORDS | _TITLES | {"celsius", "fahrenheit"}
+#: Ages of those who ask or are asked about, which are conditions and name nothing.
+_AGES = re.compile(r"\b(?:I['’]?m|I am|aged|age) \d+|\d+[- ]years?[- ]olds?\b", re.IGNORECASE)  # noqa: RUF001
+#: Days and months, which name something in lower case too, unless they mean something else.
+_DATED = frozenset([*DAY_NAMES, *(f"{day}s" for day in DAY_NAMES), *MONTHS]) - {"may", "march"}
+#: Verbs that only a sentence has in lower case, and not a title.
+_VERBS = frozenset("is are was were do does did has have had can may must will".split())  # noqa: SIM905
 #: Words of German questions, in which capitals don't show names.
 _GERMAN = frozenset("der das ist wie wer welche welcher welches wann wird im für von und ein eine einen".split())  # noqa: SIM905
 
@@ -56,6 +64,8 @@ class Need(NamedTuple):
     key: str = ""
     #: Needs of one group are alternatives, such as the two contracts that a question compares.
     group: int = 0
+    #: The word after a number, which it may belong to: "the rent 9 Quay Road".
+    beside: str = ""
 
 
 def facts_of(text: str) -> list[Need]:
@@ -77,6 +87,8 @@ def needs_of(question: str) -> list[Need]:
         inside = [at for at, token in enumerate(reading.tokens) if match.start() < token.start < match.end()]
         taken.update(inside)
         found.append((inside[0] if inside else 0, Need(quoted, "quoted", Reading(quoted).joined)))
+    for match in _AGES.finditer(reading.text):
+        taken.update(at for at, token in enumerate(reading.tokens) if match.start() <= token.start < match.end())
     for at in range(len(reading.tokens)):
         if at not in taken and (day := reading.day_at(at)):
             taken.update(range(at, at + day[2]))
@@ -112,7 +124,9 @@ def _numbers_in(reading: Reading) -> Iterator[tuple[int, Need]]:
         elif ORDINAL.fullmatch(token.text) and at + 1 < len(tokens):
             yield at, Need(f"{text} {tokens[at + 1].text}", "label", f"{label_of(tokens[at + 1].low)}{quantity.value}")
         elif label and token.text.isdecimal() and not re.fullmatch(r"(?:19|20)\d\d", token.text):
-            yield at, Need(f"{spelled} {text}", "label", f"{label}{code_of(token.text)}")
+            follows = tokens[at + 1].low if at + 1 < len(tokens) else ""
+            beside = follows if follows.isalpha() and follows not in STOP_WORDS else ""
+            yield at, Need(f"{spelled} {text}", "label", f"{label}{code_of(token.text)}", beside=beside)
         else:
             yield at, Need(text, "quantity", quantity)
 
@@ -122,19 +136,30 @@ def _names_in(reading: Reading) -> Iterator[tuple[int, Need]]:
     plain = [token for token in reading.tokens if token.text[0].isalpha() and token.low not in STOP_WORDS]
     lows = {token.low for token in reading.tokens}
     # In a title or in German, capitals don't show which words are names.
-    if (len(plain) > 3 and all(token.text[0].isupper() for token in plain)) or lows & _GERMAN:
+    is_title = len(plain) > 3 and all(token.text[0].isupper() for token in plain)
+    has_verb = any(token.text in _VERBS for token in reading.tokens)
+    if (is_title and not has_verb) or lows & _GERMAN:
         return
     run: list[str] = []
     for at, token in enumerate([*reading.tokens, TextToken(".", "", len(reading.text), 0)]):
         word = re.sub(r"['’]s?$", "", token.text)  # noqa: RUF001
         follows = reading.tokens[at + 1].text if at + 1 < len(reading.tokens) else ""
-        is_name = word[:1].isupper() and not token.is_code and token.low not in _NO_NAMES
+        # The letter of "Block D" may be a stop word.
+        is_name = (
+            word[:1].isupper() and not token.is_code and (token.low not in _NO_NAMES or (bool(run) and len(word) == 1))
+        )
         begins = follows[:1].isupper() and follows.isalpha() and not is_familiar(word)
         if is_name and (_WITHIN.search(reading.text[max(0, token.start - 9) : token.start]) or begins):
             run.append(word)
         elif run:
             yield at - len(run), Need(" ".join(run), "name", " ".join(run).lower())
             run = []
+        if run and word != token.text:
+            # "Hanna Berg's TSH" are two names.
+            yield at + 1 - len(run), Need(" ".join(run), "name", " ".join(run).lower())
+            run = []
+        elif not run and token.low in _DATED:
+            yield at, Need(token.text, "name", token.low)
 
 
 def _grouped(reading: Reading, found: Sequence[tuple[int, Need]]) -> list[Need]:
@@ -147,7 +172,8 @@ def _grouped(reading: Reading, found: Sequence[tuple[int, Need]]) -> list[Need]:
         is_alternative = needs and is_joined and needs[-1].kind == need.kind
         sure = need.value if need.kind in ("code", "label", "name") and isinstance(need.value, str) else ""
         key = max(re.findall(r"\d+" if need.kind != "name" else r"\w+", sure), key=len, default="")
-        key = key.removesuffix("s")
+        # A text may have a month as a number, and a day within a range.
+        key = "" if not _DATED.isdisjoint(sure.split()) else key.removesuffix("s")
         needs.append(need._replace(group=needs[-1].group if is_alternative else place, key=key))
         before = at
     return needs
@@ -163,20 +189,33 @@ def is_in(need: Need, reading: Reading, *, has_units: bool = True) -> bool:
         found = frozenset(
             each
             for each in reading.quantities
-            if (each.unit or not need.value.unit or not has_units) and (need.value.unit or not each.unit)
+            if (each.unit or not need.value.unit) and (need.value.unit or not each.unit)
         )
+        if not has_units and need.value.unit:
+            # A whole cell or value may have its unit in another place, but "1 in 5 people" are no 5 mg.
+            ends = ((reading.text[reading.tokens[at].end :].lstrip()[:1], each) for at, each in reading.counted)
+            found |= frozenset(each for end, each in ends if not each.unit and (not end or end in ";|,)\t"))
         # A number may be the end of a code: 2031 of INV-2031.
         is_code = any(code.removesuffix(need.text).isalpha() for code in reading.codes if code.endswith(need.text))
         return need.value.is_in(found) or (not need.value.unit and is_code)
-    if need.kind == "quoted":
-        return need.value in reading.joined
-    if need.kind == "day":
-        return need.value in reading.days
+    if need.kind in ("quoted", "day"):
+        return need.value in (reading.joined if need.kind == "quoted" else reading.days)
     if need.kind == "name":
         return bool(reading.has_name(need.value.split()))
-    return need.value in reading.codes or any(
-        need.key in code and _is_short_for(need.value, code) for code in reading.codes
+    return (
+        need.value in reading.codes
+        or (need.kind == "label" and _is_named_with(need, reading))
+        or any(need.key in code and _is_short_for(need.value, code) for code in reading.codes)
     )
+
+
+def _is_named_with(need: Need, reading: Reading) -> bool:
+    """Return whether a number belongs to the name after it, as in 5 Mere Close, which people may turn round."""
+    word, _, number = need.text.rpartition(" ")
+    if need.beside and f" {number} {need.beside} " in reading.joined:
+        return True
+    found = re.search(rf"\b{re.escape(number)} (?:[A-Z]\w* )?([A-Z]\w*)", reading.text)
+    return bool(found) and bool(word) and word.lower() in (found[0].lower().split()[1:] if found else [])
 
 
 def _is_short_for(one: str, other: str) -> bool:

@@ -9,12 +9,12 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
-from svc_daemon.core.answers.likenesses import likes_of
-from svc_daemon.core.text.words import stem_of
+from svc_daemon.core.answers.passages import is_familiar
+from svc_daemon.core.text.words import STOP_WORDS, stem_of
 
 #: Dashes that mean the same before and between numbers.
 _DASHES = str.maketrans(dict.fromkeys("‐‑‒–—−﹣－", "-") | {"⁄": "/"})  # noqa: RUF001
@@ -39,8 +39,12 @@ ISO_DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})|(\d{1,2})\.(\d{1,2})\.(\d{4}
 _MONTH_NAMES = "january february march april may june july august september october november december"
 MONTHS = _MONTH_NAMES.split()
 _MONTHS = {form: at for at, month in enumerate(MONTHS, 1) for form in (month, month[:3])} | {"sept": 9}
-_DAY_NAMES = "monday tuesday wednesday thursday friday saturday sunday"
-_DAYS = {day[:3]: day for day in _DAY_NAMES.split()}
+DAY_NAMES = "monday tuesday wednesday thursday friday saturday sunday".split()  # noqa: SIM905
+_DAYS = {day[:3]: day for day in DAY_NAMES}
+_DAY = "|".join(f"{day}s?|{day[:3]}" for day in DAY_NAMES)
+_DAY_RANGE = re.compile(rf"\b({_DAY})(?: ?- ?| to | through | until )({_DAY})\b", re.IGNORECASE)
+#: A month as in the name of a file, `2024-04`.
+_YEAR_MONTH = re.compile(r"(?<!\d)(?<!\d-)(?:19|20)\d\d[-_](0[1-9]|1[0-2])(?![\w-])")
 _WEEKDAYS = {f"{day}s": day for day in _DAYS.values()} | {day: f"{day}s" for day in _DAYS.values()}
 _SMALL = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
@@ -126,7 +130,7 @@ class TextToken:
 
     @property
     def is_code(self) -> bool:
-        return self.has_digit or "_" in self.text
+        return self.has_digit or "_" in self.text or _is_coined(self.low)
 
 
 class Reading:
@@ -151,7 +155,8 @@ class Reading:
                 found |= set() if all(part[:1].isupper() for part in parts) else set(map(stem_of, parts))
             elif len(word) == 3 and word.lower() in _DAYS:
                 found.add(stem_of(_DAYS[word.lower()]))
-        return frozenset(found | {stem_of(MONTHS[int(day[:2]) - 1]) for day in self.days})
+        found |= {stem_of(MONTHS[int(day[:2]) - 1]) for day in self.days}
+        return frozenset(found | {stem_of(day) for _, day in self.ranged})
 
     @cached_property
     def joined(self) -> str:
@@ -177,8 +182,20 @@ class Reading:
             is_name = len(parts) > 1 and all(part[0].isupper() for part in parts)
             for part in {"-".join(parts), *([] if is_name else parts), _DAYS.get(word.lower(), word)}:
                 found.setdefault(part.lower(), []).append(at)
-        for day in self.days:
-            found.setdefault(MONTHS[int(day[:2]) - 1], []).append(0)
+        months = (*(day[:2] for day in self.days), *_YEAR_MONTH.findall(self.text))
+        for at, name in (*self.ranged, *((0, MONTHS[int(month) - 1]) for month in months)):
+            found.setdefault(name, []).append(at)
+        return found
+
+    @cached_property
+    def ranged(self) -> list[tuple[int, str]]:
+        """Return the days of ranges such as Mon-Fri, each with the number of words before it."""
+        found = []
+        for match in _DAY_RANGE.finditer(self.text):
+            first, last = (DAY_NAMES.index(_DAYS[end[:3].lower()]) for end in match.groups())
+            at = len(_COMPOUND.findall(self.text, 0, match.start()))
+            days = DAY_NAMES[first : last + 1] if first <= last else DAY_NAMES[first:] + DAY_NAMES[: last + 1]
+            found += [(at, day) for day in [*days, *(["weekday"] if len(days) == 5 and not first else [])]]
         return found
 
     @cached_property
@@ -210,8 +227,8 @@ class Reading:
     @cached_property
     def codes(self) -> frozenset[str]:
         """Return each token with digits in one spelling, and each number with the word that it belongs to."""
-        found, label = set(), ""
-        for token in self.tokens:
+        found, label, former = set(), "", ""
+        for before, token in pairwise([TextToken("", "", 0, 0), *self.tokens]):
             if not token.is_code:
                 if token.low not in LINKS and token.low not in ("and", "or"):
                     label = label_of(token.low)
@@ -219,7 +236,13 @@ class Reading:
             if len(token.text) > _LONGEST_CODE:
                 continue
             code = code_of(token.text)
-            found |= {f"-{code}"} if token.sign else {code, f"{label}{code}"} if code[0].isdigit() else {code}
+            if label and label not in STOP_WORDS:
+                former = label
+            # "The Kestrel 500 has one, the 520 has two."
+            labels = {"", label, former if before.low == "the" else label}
+            found |= (
+                {f"-{code}"} if token.sign else {f"{each}{code}" for each in labels} if code[0].isdigit() else {code}
+            )
             if (end := _CODE_END.search(token.text)) and end.start():
                 found.add(code_of(f"{end[1]}-{end[2]}"))
             if end and (len(end[1]) > 3 or not end[2].isdecimal()):
@@ -258,6 +281,8 @@ class Reading:
             if token.low.partition("-")[0] in _WORDS or (token.low in _SCALES and first):
                 value, at, unit = _spelled(tokens, first)
                 yield first, _on_clock(value, unit or self.unit_at(at))
+            elif date := ISO_DATE.fullmatch(token.text):
+                yield first, Quantity(Decimal(date[1] or date[6]))
             elif ends := RANGE.fullmatch(token.text):
                 unit = self.unit_at(at)
                 yield from ((first, Quantity(Decimal(end), unit)) for end in ends.groups())
@@ -285,45 +310,6 @@ class Reading:
                 UNITS.get(low := self.tokens[at + 1].low, low), unit
             )
         return unit
-
-
-#: Questions for an amount, what it is called, and the units of which an answer has one; `date` is a day or a time.
-_ASKED_UNITS = (
-    (
-        r"price|cost|fee|how much (?:is|are|was|were|does|do|did|money)|pay|charge|expensive|fare",
-        "price",
-        "€ $ £ ¥ cent",
-    ),
-    (r"how long|duration|how soon|how often|interval", "duration", "s min h day week month quarter year night"),
-    (r"\bwhen\b|what time|what date|(?:which|what) day|which date", "date", "date s min h day week month year"),
-    (r"how heavy|weigh", "weight", "kg g mg tonne"),
-    (r"how (?:high|tall|deep|wide|far|long)|height|distance", "height", "m cm mm km mile foot inch"),
-    (r"how (?:hot|cold|warm)|temperature", "temperature", "° °c °f"),
-    (r"pressure", "pressure", "bar psi pa kpa hpa"),
-)
-_CLOCK = re.compile(r"\b\d{1,2}[:.]\d\d\b")
-
-
-class Measure(NamedTuple):
-    """The kind of amount that a question asks for."""
-
-    units: frozenset[str]
-    #: Stems of what such an amount is called.
-    names: frozenset[str]
-
-    def is_in(self, text: Reading, heads: Reading) -> bool:
-        """Return whether a text has one; unit or name of a row's number may be in its column's heading."""
-        has_date = "date" in self.units and (text.days or _CLOCK.search(text.text))
-        named = any(UNITS.get(token.low) in self.units for token in heads.tokens)
-        named = named or not self.names.isdisjoint(heads.words | text.words)
-        return bool(has_date) or any(each.unit in self.units for each in text.amounts) or named
-
-
-def measure_of(question: str) -> Measure | None:
-    """Return the kind of amount that a question, in lower case, asks for, if it does."""
-    found = [(name, units) for pattern, name, units in _ASKED_UNITS if re.search(pattern, question)]
-    units = frozenset(unit for _, units in found for unit in units.split())
-    return Measure(units, frozenset().union(*(likes_of(stem_of(name)) for name, _ in found))) if found else None
 
 
 def _on_clock(value: Decimal, unit: str) -> Quantity:
@@ -370,6 +356,23 @@ def _spelled(tokens: Sequence[TextToken], at: int) -> tuple[Decimal, int, str]:
 
 def _is_one_unit(one: str, other: str) -> bool:
     return one == other or not one or not other or (one[0] == other[0] == "°" and "°" in (one, other))
+
+
+#: Beginnings of words that a hyphen follows.
+_PREFIXES = frozenset("co re pre non sub un ex mid bi tri de pro anti semi multi self e".split())  # noqa: SIM905
+
+
+@lru_cache(maxsize=8192)
+def _is_coined(low: str) -> bool:
+    """Return whether a compound without digits names one thing: `sw-osl-core`, `vol/gamma`, `shop.example`."""
+    parts = re.split(r"[-./]", low)
+    if len(parts) < 2 or not all(part.isalpha() for part in parts):
+        return False
+    odd = [part for part in parts if len(part) > 1 and part not in STOP_WORDS | _PREFIXES and not is_familiar(part)]
+    if "/" in low or "." in low:
+        return bool(odd) and all(len(part) > 2 for part in parts)
+    short = [part for part in odd if len(part) < 4]
+    return bool(short) and (len(parts) > 2 or any(re.fullmatch(r"[^aeiouy]+", part) for part in short))
 
 
 def code_of(text: str) -> str:

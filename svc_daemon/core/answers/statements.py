@@ -11,30 +11,37 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import pairwise, takewhile
 
+from svc_daemon.core.answers.lines import (
+    BRACKETS,
+    FIELD,
+    GOES_BACK,
+    ITEM,
+    STAMP,
+    FormLine,
+    beside,
+    field_of,
+    fields_in,
+    gapped,
+    label_in,
+)
 from svc_daemon.core.answers.particulars import Need, is_in
 from svc_daemon.core.answers.passages import Passage
 from svc_daemon.core.answers.readings import Reading
 from svc_daemon.core.text.sentences import Span, sentences_of
+from svc_daemon.core.text.words import stem_of
 
 #: A line with more words or characters is no heading.
 _MOST_WORDS, _MOST_CHARACTERS = 12, 80
-#: A form's line with a longer text after its name is prose.
-_LONGEST_VALUE = 160
+#: So many lines may stand above what a document begins with.
+_TOP_LINES = 3
 
 
 _LINE = re.compile(r"[^\n]*(?:\n|$)")
 _NO_WORD = re.compile(r"[\W\d]+")
-_GAP = re.compile(r" {2,}|\t+")
 _RULE = re.compile(r"[\s|:+=*_-]*")
-_ITEM = re.compile(r"[ \t]*(?:[-*+•‣▪◦][ \t]|(\d{1,3}|[a-z])[.)][ \t])", re.IGNORECASE)
-_FIELD = re.compile(
-    r"(?P<indent>[ \t>]*(?:[-*+•][ \t]+)?)[\"'*_`]*(?P<key>[^\W\d_][^:=|\n\"*{}\[\]]{0,48}?)[\"'*_`]*"
-    r"(?:[ \t]*=[ \t]*|[ \t]*\.{3,}[ \t]*|:(?!//)[*_]*(?:[ \t]+|$))(?P<value>[^\n]*)"
-)
-_BRACKETS = re.compile(r"[\s{}\[\](),;]*")
-_GOES_BACK = re.compile(r"\W*(?:it|its|they|their|them|this|these|that|those|he|his|she|her|both)\b", re.IGNORECASE)
-#: Questions head their answers.
+#: Questions head their answers, and "Serves 4 · takes 35 minutes" heads nothing.
 _ENDED = re.compile(r"[.!;,…:]['\"»”’)\]]*\s*$")  # noqa: RUF001
+_SENTENCES = re.compile(r"[.!?] +[A-Z]")
 _PATH_MARKS = re.compile(r"[-_/]+")
 _SUFFIX = re.compile(r"\.[A-Za-z]\w{0,4}$")
 
@@ -47,7 +54,7 @@ class Statement:
 
     span: Span
     text: str
-    #: `prose`, `row`, `field` or `line` (a line without a full stop).
+    #: `prose`, `row`, `field`, `line` (a line without a full stop), or `label` (what only heads others).
     kind: str
     #: What names its parts: the columns' headings, or the line above a line.
     heads: str = ""
@@ -57,6 +64,8 @@ class Statement:
     around: tuple[str, ...] = ()
     #: The headings and the title above it, nearest first.
     above: tuple[str, ...] = ()
+    #: How many of these are headings.
+    headings: int = 0
 
     @cached_property
     def scope(self) -> list[Reading]:
@@ -69,6 +78,9 @@ class Statement:
         Of several numbers of one kind, as in "Contract 7" below "Contract 4", the nearest decides.
         """
         label = re.match(r"\D+", need.value) if need.kind == "label" and isinstance(need.value, str) else None
+        if label and self.subject == need.text.rpartition(" ")[2] and " " in need.text:
+            # The first cell of a row is its name, whatever the question calls it.
+            return any(stem_of(need.text.split()[0]) in reading.words for reading in self.scope)
         for place, reading in enumerate(self.scope):
             if is_in(need, reading, has_units=not self.is_counted(place)):
                 return True
@@ -83,6 +95,12 @@ class Statement:
     def is_counted(self, place: int) -> bool:
         """Return whether the unit of a number in the scope may be in another place, as in a row or a form."""
         return self.kind in ("row", "field") and place <= len(self.around)
+
+    @cached_property
+    def named(self) -> frozenset[str]:
+        """Return the words of the row itself, or of the line above, the headings and the title."""
+        own = (self.text,) if self.kind in ("row", "entry") else ()
+        return frozenset[str]().union(*(reading_of(text).words for text in (*own, self.head, *self.above)))
 
     @property
     def subject(self) -> str:
@@ -100,16 +118,6 @@ def statements_of(passage: Passage) -> list[Statement]:
     return [replace(each, span=Span(each.span.start - size, each.span.end - size)) for each in own]
 
 
-@dataclass(frozen=True, slots=True)
-class _FormLine:
-    span: Span
-    indent: int
-    key: str
-    value: str
-    #: Whether a new record begins here, as after a list marker.
-    begins: bool
-
-
 class _Structure:
     """Reads the lines of a passage: tables, forms, lists, lines that head others, and prose."""
 
@@ -122,18 +130,21 @@ class _Structure:
         title = _SUFFIX.sub("", passage.title)
         names = dict.fromkeys((title, _PATH_MARKS.sub(" ", title), passage.title))
         self.above = (*reversed(passage.chunk.headings), *names)
+        self.headings = len(passage.chunk.headings)
         #: The cells of lines whose columns are set apart by spaces.
         self.aligned: dict[str, list[str]] = {}
-        split = [
-            (each, [cell for cell in _GAP.split(each.strip()) if cell])
-            for each in map(self.line, range(len(self.lines)))
-        ]
+        split = [(each, gapped(each)) for each in map(self.line, range(len(self.lines)))]
         for (line, cells), (following, others) in pairwise(split):
-            if len(cells) == len(others) > 1 and not any(cell.endswith((".", ":")) for cell in (*cells, *others)):
+            is_prose = any(cell.endswith((".", ":")) for cell in (*cells, *others))
+            if min(len(cells), len(others)) < 2 or is_prose or all(map(FIELD.match, cells)):
+                continue
+            second = [text.find(parts[1], len(parts[0])) for text, parts in ((line, cells), (following, others))]
+            if len(cells) == len(others) or second[0] == second[1]:
                 self.aligned |= {line: cells, following: others}
         self.columns = passage.chunk.headings[-1] if passage.chunk.headings else ""
-        #: The line that heads what follows, and the first line of the document.
+        #: The line that heads what follows, whether nothing has followed it yet, and the first line of the document.
         self.head = self.first = ""
+        self.is_bare = False
         #: The lines that list items hang on, with their indents.
         self.stems: list[tuple[int, str]] = []
         #: What the front matter says.
@@ -148,6 +159,7 @@ class _Structure:
                 continue
             size, found = self.structure_at(at, line)
             yield from found
+            self.is_bare = bool(found) and found[-1].kind in ("line", "label") and found[-1].text == self.head
             at += size
 
     def structure_at(self, at: int, line: str) -> tuple[int, Sequence[Statement]]:
@@ -157,23 +169,32 @@ class _Structure:
                 at, lambda text: bool(self.cells(text)) or (bool(text) and _RULE.fullmatch(text) is not None)
             )
             return size, list(self.rows(at, size))
-        if (field := _field(line)) and (field["value"] or _field(self.line(min(at + 1, len(self.lines) - 1)))):
-            size = self.run(at, lambda text: bool(text.strip()) and bool(_field(text) or _BRACKETS.fullmatch(text)))
+        if self.is_entry(at):
+            span = Span(self.lines[at].start, self.lines[at].start + len(line.rstrip()))
+            return 1, [self.make(span, "entry")]
+        if (field := field_of(line)) and (field["value"] or field_of(self.line(min(at + 1, len(self.lines) - 1)))):
+            size = self.run(at, lambda text: bool(text.strip()) and bool(field_of(text) or BRACKETS.fullmatch(text)))
             if size > 1 or self.stands_alone(at, size):
                 return size, list(self.fields(at, size))
-        if item := _ITEM.match(line):
+        if item := ITEM.match(line):
             size = 1 + self.run(
-                at + 1, lambda text: bool(text.strip()) and not _ITEM.match(text) and not self.cells(text)
+                at + 1, lambda text: bool(text.strip()) and not ITEM.match(text) and not self.cells(text)
             )
             return size, list(self.item(Span(self.lines[at].start, self.lines[at + size - 1].end), item))
         if self.heads(at, line):
             indent = len(line) - len(line.lstrip(": \t"))
             span = Span(self.lines[at].start + indent, self.lines[at].start + len(line.rstrip()))
-            found = self.make(span, "line", heads=self.head)
-            self.head, self.stems = line.strip(), []
-            self.first = self.first or (self.head if self.is_first and not at else "")
+            self.head = self.head if self.is_bare else ""
+            rest = next((place for place in range(at + 1, len(self.lines)) if self.line(place).strip()), at)
+            is_label = rest > at and not self.heads(rest, self.line(rest))
+            found = self.make(span, "label" if is_label else "line", heads=self.head)
+            self.head, self.stems = found.text, []
+            if self.is_first and not self.first and not self.text[: span.start].strip(" \n-#*=_"):
+                # The first line is a title, unless others like it head what follows them.
+                alike = re.compile(rf"\n\s*\n\W*{re.escape(self.head.split()[0])}\b")
+                self.first = "" if is_label and rest == at + 1 and alike.search(self.text, span.end) else self.head
             return 1, [found]
-        size = self.run(at, lambda text: bool(text.strip()) and not (self.cells(text) or _ITEM.match(text)))
+        size = max(1, self.run(at, lambda text: bool(text.strip()) and not (self.cells(text) or ITEM.match(text))))
         return size, list(self.prose(Span(self.lines[at].start, self.lines[at + size - 1].end)))
 
     def line(self, at: int) -> str:
@@ -183,6 +204,9 @@ class _Structure:
         return sum(1 for _ in takewhile(lambda place: belongs(self.line(place)), range(at, len(self.lines))))
 
     def stands_alone(self, at: int, size: int) -> bool:
+        """Return whether nothing is beside some lines; a single one with several sentences is a paragraph."""
+        if size == 1 and _SENTENCES.search(self.line(at)):
+            return False
         before = at == 0 or not self.line(at - 1).strip()
         return before and (at + size >= len(self.lines) or not self.line(at + size).strip())
 
@@ -190,15 +214,28 @@ class _Structure:
         near = [*around, heads, self.head, self.front, self.first if " " in self.first else ""]
         around = tuple(dict.fromkeys(text for text in near if text))
         text = self.text[span.start : span.end]
-        return Statement(span=span, text=text, kind=kind, heads=heads, head=self.head, around=around, above=self.above)
+        above, count = self.above, self.headings
+        shared = Statement(span=span, text=text, kind=kind, heads=heads, head=self.head, around=around)
+        return replace(shared, above=above, headings=count)
 
     def heads(self, at: int, line: str) -> bool:
         """Return whether a line is like a heading: short, without a full stop, and not in the middle of a paragraph."""
-        if len(line.split()) > _MOST_WORDS or len(line) > _MOST_CHARACTERS or _ENDED.search(line.rstrip("*_ ")):
+        is_long = len(line.split()) > _MOST_WORDS or len(line) > _MOST_CHARACTERS
+        if is_long or _ENDED.search(line.rstrip("*_ ")) or " · " in line or " • " in line:
+            return False
+        if not (at == 0 or not self.line(at - 1).strip() or self.head):
             return False
         following = self.line(at + 1) if at + 1 < len(self.lines) else ""
-        is_last = not following.strip() or _field(following) or _ITEM.match(following) or self.cells(following)
-        return bool((at == 0 or not self.line(at - 1).strip() or self.head) and (is_last or following.startswith(":")))
+        if not following.strip() or field_of(following) or ITEM.match(following) or self.cells(following):
+            return True
+        # A short line right above a paragraph: "Vegan", and in the next line, "Mash four bananas and the sugar".
+        is_short = 5 * len(line) < 3 * len(following) and following.lstrip()[:1].isupper()
+        return following.startswith(":") or (is_short and (at == 0 or not self.line(at - 1).strip()))
+
+    def is_entry(self, at: int) -> bool:
+        """Return whether a line and one beside it begin with a time, as in a log."""
+        beside = (place for place in (at - 1, at + 1) if 0 <= place < len(self.lines))
+        return bool(STAMP.match(self.line(at)) and any(STAMP.match(self.line(place)) for place in beside))
 
     def cells(self, line: str) -> list[str]:
         """Return the cells of a table row; empty for any other line."""
@@ -220,7 +257,7 @@ class _Structure:
         names = self.columns.split(", ")
         if len(names) == len(first) > 1:
             heads = names
-        elif is_ruled or (len(rows) > 1 and not any(_NO_WORD.fullmatch(cell) for cell in first if cell)):
+        elif is_ruled or (len(rows) > 1 and not any(map(self.is_value(rows[0]), filter(None, first)))):
             heads, rows = first, rows[1:]
         else:
             heads = []
@@ -236,10 +273,20 @@ class _Structure:
                 heads=" | ".join(filter(None, heads)),
             )
 
+    def is_value(self, at: int) -> Callable[[str], bool]:
+        """Return what says of a cell that it is no heading; where spaces set columns apart, headings have no digits."""
+        if self.line(at) in self.aligned:
+            return lambda cell: any(map(str.isdigit, cell))
+        return lambda cell: _NO_WORD.fullmatch(cell) is not None
+
     def fields(self, at: int, size: int) -> Iterator[Statement]:
         """Yield the lines of a form; what they are about may be in other lines of the same record."""
-        fields = [self.field_at(place) for place in range(at, at + size) if _field(self.line(place))]
-        records: list[list[_FormLine]] = []
+        fields = [
+            field
+            for place in range(at, at + size)
+            for field in fields_in(self.line(place), self.lines[place].start, self.line(place - 1) if place else "")
+        ]
+        records: list[list[FormLine]] = []
         for field in fields:
             begun = records[-1] if records else []
             if not begun or field.begins or (field.indent <= begun[0].indent and field.key == begun[0].key):
@@ -249,23 +296,14 @@ class _Structure:
             for place, field in enumerate(record):
                 if field.value:
                     hung = (stem for depth, stem in reversed(self.stems) if depth < field.indent)
-                    around = (f"{field.key} {field.value}", *_outer(record, place), *hung)
+                    around = (f"{field.key} {field.value}", *beside(record, place), *hung)
                     yield self.make(field.span, "field", around=around)
-        if at and self.line(at - 1).strip() == "---" and self.is_first and at < 2:
-            self.front = "; ".join(f"{field.key} {field.value}" for field in fields)
-
-    def field_at(self, at: int) -> _FormLine:
-        line = self.line(at)
-        match = _FIELD.match(line)
-        assert match  # noqa: S101
-        start = self.lines[at].start
-        end = start + len(line.rstrip().rstrip(",;"))
-        before = self.line(at - 1) if at else ""
-        begins = bool(_ITEM.match(line)) or (bool(before.strip()) and bool(_BRACKETS.fullmatch(before)))
-        value = match["value"].strip().strip("\"',;*_")
-        return _FormLine(
-            Span(start + len(match["indent"]), end), len(match["indent"]), match["key"].strip(), value, begins
-        )
+        if self.is_first and not self.front and fields and fields[0].value:
+            # What a document begins with is about all of it, unless it is the first of several records.
+            lines = sum(map(bool, map(str.strip, self.text[: self.lines[at].start].splitlines())))
+            again = re.compile(rf"^\W*{re.escape(fields[0].key)}\W*[:=]", re.MULTILINE)
+            if lines <= _TOP_LINES and not again.search(self.text, self.lines[at + size - 1].end):
+                self.front = "; ".join(f"{field.key} {field.value}" for field in fields)
 
     def item(self, block: Span, item: "re.Match[str]") -> Iterator[Statement]:
         indent = len(item[0]) - len(item[0].lstrip())
@@ -280,32 +318,21 @@ class _Structure:
         if text.startswith(":"):
             # The definition of a list of terms.
             block, text = Span(block.start + 1, block.end), text[1:]
-        for span in sentences_of(text):
-            sentence = text[span.start : span.end]
-            back = [before] if before and _GOES_BACK.match(sentence) else []
-            place = Span(block.start + span.start, block.start + span.end)
-            yield self.make(place, "prose", around=(*back, *around))
-            before = sentence
-        if not around:
+        spans, outer = sentences_of(text), self.head
+        if not around and (label := label_in(text)):
+            # The sentence with the label says more of what the next ones are about.
+            around = tuple(filter(None, (text[: spans[0].end] if label["colon"] else "", outer)))
+            self.head = (label["bold"] or label["stop"] or label["colon"]).strip()
+            if size := label["bold"] and label.end():
+                spans = [Span(size + start, size + end) for start, end in sentences_of(text[size:])]
+        elif not around:
             # What follows may be a list that hangs on this paragraph.
-            self.stems = [(-1, before)]
-
-
-def _field(line: str) -> "re.Match[str] | None":
-    match = _FIELD.match(line)
-    is_short = match and len(match["key"].split()) <= 6 and len(match["value"]) <= _LONGEST_VALUE
-    return match if is_short else None
-
-
-def _outer(record: Sequence[_FormLine], place: int) -> Iterator[str]:
-    """Yield what a line of a record belongs to: the lines beside it, then its name above and the lines beside that."""
-    indent = record[place].indent
-    before = list(takewhile(lambda each: each.indent >= indent, reversed(record[:place])))
-    after = list(takewhile(lambda each: each.indent >= indent, record[place:]))
-    yield "; ".join(
-        f"{each.key} {each.value}" for each in (*before[::-1], *after) if each.indent == indent and each.value
-    )
-    if len(before) < place:
-        above = place - len(before) - 1
-        yield record[above].key
-        yield from _outer(record, above)
+            self.stems = [(-1, text[spans[-1].start : spans[-1].end] if spans else "")]
+        for span in spans:
+            sentence = text[span.start : span.end]
+            back = [before] if before and GOES_BACK.match(sentence) else []
+            place = Span(block.start + span.start, block.start + span.end)
+            is_label = bool(self.head) and sentence.rstrip(".") == self.head
+            yield self.make(place, "label" if is_label else "prose", around=(*back, *around))
+            before = sentence
+        self.head = outer

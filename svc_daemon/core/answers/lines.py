@@ -1,0 +1,95 @@
+"""Lines: what a line of a text is, such as a field of a form, an entry of a log, or the beginning of a list's item."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+
+from svc_daemon.core.text.sentences import Span
+
+#: A form's line with a longer text after its name is prose.
+_LONGEST_VALUE = 160
+#: A paragraph's label, such as "Holiday.", has at most this many words; twice as many in bold or before a colon, as in
+#: "17 Alder Street, 2nd floor: two rooms. Balcony to the yard."
+_LABEL_WORDS = 3
+#: Words that make a short sentence more than a label.
+_SAYS = re.compile(r"\b(?:is|are|was|were|do|does|did|has|have|had|may|can|must|will|should|not|yes)\b", re.IGNORECASE)
+
+_GAP = re.compile(r" {2,}|\t+")
+#: What the entries of a log begin with.
+STAMP = re.compile(r"\W{0,2}(?:\d{4}-\d\d-\d\d[T ]|\d\d[./]\d\d[./]\d{2,4} |[A-Z]\w\w +\d{1,2} \d\d:|\d\d:\d\d:\d\d)")
+#: The label of a paragraph, in bold, or a few words with a full stop or colon.
+_RUN_IN = re.compile(
+    r"\W{0,3}?(?:(\*\*|__)(?P<bold>[^*_\n]{1,60}?)\1|(?P<stop>[^\W\d_][^.:!?;,\d\n]{1,40}?)(?=\.)|"
+    r"(?P<colon>[^\W_][^.:!?\n]{1,60}?)(?=:))[.:]?\s+"
+)
+ITEM = re.compile(r"[ \t]*(?:[-*+•‣▪◦][ \t]|(\d{1,3}|[a-z])[.)][ \t])", re.IGNORECASE)
+FIELD = re.compile(
+    r"(?P<indent>[ \t>]*(?:[-*+•][ \t]+)?)[\"'*_`]*(?P<key>[^\W\d_][^:=|\n\"*{}\[\]]{0,48}?)[\"'*_`]*"
+    r"(?:[ \t]*=[ \t]*|[ \t]*\.{3,}[ \t]*|:(?!//)[*_]*(?:[ \t]+|$))(?P<value>[^\n]*)"
+)
+BRACKETS = re.compile(r"[\s{}\[\](),;]*")
+COLON = re.compile(r"[.!?] +[A-Z][^.:!?\n]{1,60}?:")
+GOES_BACK = re.compile(r"\W*(?:it|its|they|their|them|this|these|that|those|he|his|she|her|both)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class FormLine:
+    span: Span
+    indent: int
+    key: str
+    value: str
+    #: Whether a new record begins here, as after a list marker.
+    begins: bool
+
+
+def field_of(line: str) -> "re.Match[str] | None":
+    match = FIELD.match(line)
+    is_short = match and len(match["key"].split()) <= 6 and len(match["value"]) <= _LONGEST_VALUE
+    return match if is_short else None
+
+
+def gapped(line: str) -> list[str]:
+    """Return the parts of a line that are set apart by spaces."""
+    return [] if STAMP.match(line) else [cell for cell in _GAP.split(line.strip()) if cell]
+
+
+def beside(record: Sequence[FormLine], place: int) -> Iterator[str]:
+    """Yield what a line of a record belongs to: the lines beside it, then its name above and the lines beside that."""
+    indent = record[place].indent
+    before = list(takewhile(lambda each: each.indent >= indent, reversed(record[:place])))
+    after = list(takewhile(lambda each: each.indent >= indent, record[place:]))
+    yield "; ".join(
+        f"{each.key} {each.value}" for each in (*before[::-1], *after) if each.indent == indent and each.value
+    )
+    if len(before) < place:
+        above = place - len(before) - 1
+        yield record[above].key
+        yield from beside(record, above)
+
+
+def fields_in(line: str, start: int, before: str) -> Iterator[FormLine]:
+    """Yield the fields of a form's line, which begins at an offset: one, or some that spaces set apart."""
+    begins = bool(ITEM.match(line)) or (bool(before.strip()) and bool(BRACKETS.fullmatch(before)))
+    cells = gapped(line)
+    is_split = len(cells) > 1 and all((field := FIELD.match(cell)) and field["value"] for cell in cells)
+    for cell in cells if is_split else [line]:
+        if match := field_of(cell):
+            at = start + line.index(cell)
+            span = Span(at + len(match["indent"]), at + len(cell.rstrip().rstrip(",;")))
+            value = match["value"].strip().strip("\"',;*_")
+            yield FormLine(span, len(match["indent"]), match["key"].strip(), value, begins)
+            begins = False
+
+
+def label_in(text: str) -> "re.Match[str] | None":
+    """Return the label that a paragraph begins with, if any, and what is behind it."""
+    label = _RUN_IN.match(text)
+    if not label or label.end() == len(text) or GOES_BACK.match(text[label.end() :]):
+        return None
+    if label["colon"] and COLON.search(text, label.end()):
+        # Each of its sentences has a label of its own: "Hotel: 125 euros. Dinner: 28 euros."
+        return None
+    name = label["bold"] or label["stop"] or label["colon"]
+    is_short = len(name.split()) <= _LABEL_WORDS * (1 if label["stop"] else 3)
+    return label if is_short and (name[0].isupper() or name[0].isdigit()) and not _SAYS.search(name) else None

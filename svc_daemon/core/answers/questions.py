@@ -1,0 +1,276 @@
+"""Questions: what a question names, what it asks for, and how much its other words weigh.
+
+What it asks for is a kind of amount or word, such as money, a day, an age or a person. Where some of the statements
+about what is named have one, the others don't answer.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from itertools import pairwise
+from typing import NamedTuple
+
+from svc_daemon.core.answers.likenesses import likes_of
+from svc_daemon.core.answers.particulars import Need, needs_of
+from svc_daemon.core.answers.passages import RARE, Passage, chance_of, is_familiar
+from svc_daemon.core.answers.readings import DAY_NAMES, MONTHS, UNITS, Reading, label_of
+from svc_daemon.core.answers.statements import Statement, reading_of
+from svc_daemon.core.text.words import STOP_WORDS, stem_of, stems_of, words_of
+
+#: The weight of words in what a statement belongs to, compared to words in the statement itself.
+CONTEXT_SHARE = 0.5
+#: The weight of a word that is used for the question's word, compared to that word.
+LIKE_SHARE = 0.6
+#: The weight of words in the line right above a statement.
+HEAD_SHARE = 0.8
+#: The weight of the kind of amount that a question asks for, compared to that of a rare word.
+MEASURE_SHARE = 0.75
+#: The weight of the question's own words, compared to words that were added from earlier questions.
+OWN = 2.0
+_ASKING = frozenset(
+    map(stem_of, ["show", "give", "list", "find", "name", "tell", "say", "please", "many", "much", "long"])
+)
+
+_MONEY = r"price|cost|fee\b|how much (?:is|are|was|were|does|do|did|money)|pay|charge|expensive|fare\b|toll\b|budget"
+_MONEY += r"|\brent\b|deposit|\bfine\b|penalty|\btax|salary|wage"
+#: Questions for an amount, what it is called, and the units of which an answer has one.
+_ASKED_UNITS = (
+    (_MONEY, "price", "€ $ £ ¥ cent"),
+    (
+        r"how long|duration|how soon|how often|interval|how late",
+        "duration",
+        "s min h day week month quarter year night",
+    ),
+    (r"how heavy|weigh", "weight", "kg g mg tonne"),
+    (r"how (?:high|tall|deep|wide|far|long)|height|distance", "height", "m cm mm km mile foot inch"),
+    (r"how (?:hot|cold|warm)|temperature", "temperature", "° °c °f"),
+    (r"pressure", "pressure", "bar psi pa kpa hpa"),
+    (r"percent|per cent|what share|discount", "percent", "%"),
+    (r"\b(?:increase|decrease|rise|raise)d?\b", "increase", "% € $ £ ¥ cent"),
+)
+_COLOURS = "red orange yellow green blue purple violet pink brown black white gr[ae]y beige silver gold(?:en)?"
+_DAY_FORMS = "|".join(f"{day}s?" for day in DAY_NAMES)
+_MONTH_FORMS = "|".join(rf"{month}|{month[:3]}\b" for month in MONTHS)
+#: A day or a time of day; what is only as long as that is a duration.
+_TIME = rf"\b\d\d?:\d\d\b|\b(?:{_DAY_FORMS}|weekdays?|weekends?|daily|mon|tue|wed|thu|fri|sat|sun)\b|\b(?:19|20)\d\d\b"
+_TIME += rf"|\b(?:{_MONTH_FORMS})\b|\bnoon\b|\bmidnight\b|\d ?[ap]\.?m\b|\bo'clock\b|\b\d\d?\.\d\d (?:h|uhr)\b"
+_LONGER = r"\b(?:under|over|below|above|(?:younger|older) than|from|least)"
+_AGE = rf"\d+[- ]years?\b|\d+ months old|{_LONGER} \d+\b(?! ?(?:[°%€£$]|[a-z]{{1,3}}\b))"
+_AGE += r"|\b(?:aged?|ages) (?:of )?\d"
+#: Questions for something else, what it is called, and what it looks like in lower case.
+_ASKED_SHAPES = (
+    (
+        r"\bwhen\b|what time|(?:what|which) (?:date|day|month|year|weekday)|\bdate\b|\b(?:day|time) (?:and|of)\b",
+        "date",
+        _TIME,
+    ),
+    (r"\bages?\b|how old|youngest|oldest", "age", _AGE),
+    (r"\bcolou?rs?\b|looks? like", "colour", rf"\b(?:{'|'.join(_COLOURS.split())})"),
+    (
+        r"(?:which|what) (?:\w+ )?(?:version|release)\b|\b(?:version|release) (?:that|which|when|did|has|had)\b",
+        "version",
+        r"\bv?\d+\.\d+",
+    ),
+    (r"\bcapacity\b", "capacity", r"\b\d+"),
+    (r"\b(?:tele)?phone|\bextension\b|\bfax\b", "phone", r"\d{3}"),
+    (r"e-?mail address", "mail", "@"),
+)
+_COUNTS = re.compile(r"\b(?:how (?:many|much)|number of) (\w+)|\b(number|code|id|serial|address|ip|pin)\b")
+#: Bounds that a question asks for, and what they are called.
+_BOUNDS = ((r"\b(?:from|at) (?:what|which) age", "minimum"), (r"\b(?:up to|until) (?:what|which)\b", "maximum"))
+_LABELLED = re.compile(r"([^\W\d_]+)\W+(?=[\w-]*\d)")
+#: A question with two parts, which different statements may answer.
+_TWO_PARTS = re.compile(
+    r"(?:\band|\bor|,) (?:(?:on|in|at|by|for|to) )?(?:is|are|was|were|do|does|did|can|what|who|when|where|which|how)\b"
+)
+_SPELLED = "first second third fourth fifth sixth seventh eighth ninth tenth".split()  # noqa: SIM905
+_ORDER = {form: at for at, word in enumerate(_SPELLED, 1) for form in (word, f"{at}th")}
+_ORDER |= {"1st": 1, "2nd": 2, "3rd": 3}
+_ORDINALS = "|".join(_ORDER)
+_ORDERED = re.compile(rf"\b({_ORDINALS}) ([^\W\d_]+)")
+_AUXILIARY = re.compile(
+    r"\b(?:do|does|did|can|may|must|should|will)\b|(?<!what )(?<!which )(?<!who )\b(?:is|are|was|were)\b"
+)
+#: Kinds that a heading may have: "4.2.1 - 14 March" above what was changed.
+_IN_HEADS = frozenset(("date", "version"))
+
+
+class Measure(NamedTuple):
+    """The kinds of amount or word that a question asks for; an answer has one of them."""
+
+    units: frozenset[str]
+    #: Stems of what such an amount is called.
+    names: frozenset[str]
+    shapes: "tuple[re.Pattern[str], ...]"
+    in_heads: "tuple[re.Pattern[str], ...]"
+    #: What is counted: stems of the word after "how many", and of the words that people use for it.
+    counted: frozenset[str]
+
+    def share_in(self, text: Reading, heads: Reading) -> float:
+        """Return how much a text has of it: 1, a half for a number of something else, or 0.
+
+        The unit or name of a row's number may be in its column's heading.
+        """
+        if any(shape.search(text.text.lower()) for shape in self.shapes):
+            return 1.0
+        if self.units and any(each.unit in self.units for each in text.amounts):
+            return 1.0
+        spelled = (text.tokens[at].low for at, each in text.counted if each.value > 1)
+        if not any(token.has_digit for token in text.tokens) and all("-" in word for word in spelled):
+            return 0.0
+        named = any(UNITS.get(token.low) in self.units for token in heads.tokens)
+        if named or not self.names.isdisjoint(heads.words) or not self.counted.isdisjoint(heads.words | text.words):
+            return 1.0
+        return 0.5 if self.counted else 0.0
+
+
+@lru_cache(maxsize=256)
+def measure_of(question: str) -> Measure | None:
+    """Return the kind of amount that a question, in lower case, asks for, if it does."""
+    found = [(name, units) for pattern, name, units in _ASKED_UNITS if re.search(pattern, question)]
+    shapes = [(name, shape) for pattern, name, shape in _ASKED_SHAPES if re.search(pattern, question)]
+    counts = _COUNTS.search(question)
+    counted = (counts[1] or counts[2]) if counts and (not found or counts[1] in UNITS) else ""
+    counted = "" if counted in STOP_WORDS else counted
+    if UNITS.get(counted):
+        found, shapes, counted = [("", UNITS[counted])], [], ""
+    if not (found or shapes or counted) or _TWO_PARTS.search(question):
+        return None
+    names = (*(name for name, _ in (*found, *shapes) if name),)
+    return Measure(
+        frozenset(unit for _, units in found for unit in units.split()),
+        frozenset[str]().union(*(likes_of(stem_of(name)) for name in names)),
+        tuple(re.compile(shape) for _, shape in shapes),
+        tuple(re.compile(shape) for name, shape in shapes if name in _IN_HEADS),
+        likes_of(stem_of(counted)) if counted else frozenset(),
+    )
+
+
+class Question:
+    """What a question names and asks for, and the weights of its other words."""
+
+    def __init__(self, question: str, searched: str, passages: Sequence[Passage]) -> None:
+        self.question = question.lower()
+        needs = needs_of(question) or needs_of(searched)
+        text = "\n".join(part for passage in passages for part in (*passage.chunk.headings, passage.text))
+        self.nowhere = _nowhere(self.question, f"{text} {' '.join(passage.title for passage in passages)}".lower())
+        self.needs = needs + _names_known(question, needs, text) + _variants(self.question, needs, self.nowhere)
+        self.groups = [[need for need in self.needs if need.group == group] for group in {n.group for n in self.needs}]
+        own = stems_of(question)
+        named = {stem_of(word) for need in self.needs for word in words_of(need.text)}
+        if self.needs:
+            asked = {stem for stem in (own or stems_of(searched)) if stem not in named and stem not in _ASKING}
+            # In "how much is gas in zone Harbour", the zone only says what Harbour is.
+            kinds = (re.finditer(rf"(\w+)\W+{re.escape(need.text)}", question) for need in needs)
+            kind = {label_of(match[1]) for found in kinds for match in found if is_familiar(match[1])}
+            kind |= {label_of(match[1]) for match in _LABELLED.finditer(question)}
+            asked = (asked - kind or asked) | {
+                stem_of(word) for pattern, word in _BOUNDS if re.search(pattern, self.question)
+            }
+            self.weights: Mapping[str, float] = {stem: 1 / chance_of(stem) ** 0.25 for stem in asked}
+        else:
+            # A word of the question that no passage contains has no weight.
+            found = {stem_of(word): weight for passage in passages for word, weight in passage.weights.items()}
+            weights = found or dict.fromkeys(stems_of(searched), 1.0)
+            self.weights = {stem: weight * (OWN if stem in own else 1.0) for stem, weight in weights.items()}
+        self.measure = measure_of(self.question)
+        self.measure_weight = MEASURE_SHARE / RARE**0.25 if self.measure and self.needs else 0.0
+        self.total = sum(self.weights.values()) + self.measure_weight
+        self.words = frozenset(own | named)
+
+    def may_be_in(self, passage: Passage) -> bool:
+        """Return whether a passage can have what the question names."""
+        text = f"{passage.context} {passage.lead} {passage.text}".lower()
+        return all(any(need.key in text for need in group) for group in self.groups)
+
+    def lacks(self, statement: Statement) -> list[Need]:
+        """Return what the question names and the statement isn't about; alternatives only if it is about none."""
+        groups = [[need for need in group if not statement.has(need)] for group in self.groups]
+        return [
+            need
+            for lacking, group in zip(groups, self.groups, strict=True)
+            for need in lacking
+            if len(lacking) == len(group)
+        ]
+
+    def share_of(self, stem: str, *places: frozenset[str]) -> float:
+        """Return how much of a word a statement has: itself, the line above it, or what else it belongs to."""
+        shares = (1.0, HEAD_SHARE if self.needs else CONTEXT_SHARE, CONTEXT_SHARE)
+        best = max((share for share, place in zip(shares, places, strict=True) if stem in place), default=0.0)
+        if best == 1.0 or not self.needs:
+            return best
+        likes = likes_of(stem)
+        like = (share for share, place in zip(shares, places, strict=True) if not likes.isdisjoint(place))
+        return max(best, LIKE_SHARE * next(like, 0.0))
+
+    def measured(self, statement: Statement) -> float:
+        """Return how much a statement has of the kind of amount or word that the question asks for."""
+        if self.measure is None:
+            return 0.0
+        text = statement.text
+        for need in self.needs:
+            if any(map(str.isdigit, need.text)):
+                # "Edition 2024" isn't a number of days in 2024.
+                number = re.sub(r"^\D+", "", need.text)
+                text = re.sub(rf"(?<![\w-]){re.escape(number)}(?![\w-])", " ", text)
+        share = self.measure.share_in(reading_of(text), reading_of(statement.heads))
+        return share if share == 1.0 or self.measure.counted.isdisjoint(map(stem_of, self.nowhere)) else 0.0
+
+    def is_replaced(self, statement: Statement) -> bool:
+        """Return whether a row's name has another word in the place of one asked for: white paint for blue."""
+        name = {stem_of(word) for word in words_of(statement.subject) if word.isalpha()}
+        if not self.nowhere or name <= self.words or not name & self.words:
+            return False
+        pairs = pairwise(words_of(self.question))
+        return any(
+            stem_of(one) in name and other in self.nowhere for pair in pairs for one, other in (pair, pair[::-1])
+        )
+
+    def is_out_of_order(self, statement: Statement) -> bool:
+        """Return whether a statement is only about others in an order: the second floor for the third."""
+        text = statement.text.lower()
+        for asked, what in _ORDERED.findall(self.question):
+            found = re.findall(rf"\b({_ORDINALS}|additional|further|other) (?:\w+ )?{re.escape(what)}", text)
+            if found and _ORDER[asked] not in (_ORDER.get(order, _ORDER[asked]) for order in found):
+                return True
+        return False
+
+
+def _nowhere(question: str, text: str) -> frozenset[str]:
+    """Return the words of a question which a text, in lower case, doesn't have, nor what people use for them.
+
+    A word of three letters has to be there as it is; of others, the stem.
+    """
+
+    def is_there(word: str) -> bool:
+        end = r"(?![^\W_])" if len(word) < 4 else ""
+        likes = likes_of(stem_of(word))
+        return any(like in text and re.search(rf"(?<![^\W_]){re.escape(like)}{end}", text) for like in likes)
+
+    return frozenset(
+        word for word in words_of(question) if word.isalpha() and word not in STOP_WORDS and not is_there(word)
+    )
+
+
+def _names_known(question: str, needs: Sequence[Need], text: str) -> list[Need]:
+    """Return the words of a question, in lower case, that a text only has as names: "velocor" for Velocor 5."""
+    named = {word for need in needs for word in words_of(need.text)}
+    found: list[Need] = []
+    for word in dict.fromkeys(words_of(question)):
+        if not word.isalpha() or len(word) < 3 or word in named | STOP_WORDS or is_familiar(word):
+            continue
+        capital = rf"(?:{re.escape(word.capitalize())}|{re.escape(word.upper())})"
+        if re.search(rf"(?:[a-z] {capital}\b|\b{capital} v?\d)", text) and not re.search(rf"\b{word}\b", text):
+            found.append(Need(word, "name", word, key=word, group=len(needs) + len(found) + 100))
+    return found
+
+
+def _variants(question: str, needs: Sequence[Need], nowhere: frozenset[str]) -> list[Need]:
+    """Return what makes another thing of a code or number: "pro" of "the price of the Kestrel 500 pro"."""
+    found: list[Need] = []
+    for need in needs:
+        end = rf"{re.escape(need.text.lower())} ([^\W\d_]+)(?=\W*$| (?:in|of|on|at|for|from|with|to)\b|[,;])"
+        match = re.search(end, question) if any(map(str.isdigit, need.text)) else None
+        if match and match[1] in nowhere and not is_familiar(match[1]) and not _AUXILIARY.search(question):
+            found.append(Need(match[0], "name", match[1], key=match[1], group=len(needs) + len(found) + 200))
+    return found
