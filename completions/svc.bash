@@ -346,6 +346,10 @@ _svc() {
             return ;;
         "svc source set --remove-meta")
             return ;;
+        "svc source set --every")
+            return ;;
+        "svc source set --on-gone")
+            COMPREPLY=($(compgen -W "report delete" -- "$current")); return ;;
         "svc source set --progress")
             COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
         "svc source set --base-url")
@@ -663,13 +667,13 @@ _svc() {
         "svc bucket import") commands="" flags="--bucket --as-new --keep-mapping --no-vectors --wait --timeout --jobs --no-create --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc bucket rm") commands="$(svc bucket ls --names --no-autostart 2>/dev/null)" flags="--force --wait --timeout --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc source") commands="ls show text get set retry refresh attach detach rm" flags="--help" ;;
-        "svc source ls") commands="" flags="--bucket --status --type --tag --match --title --code --sort --group-by --limit --after --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc source ls") commands="" flags="--bucket --status --type --tag --match --title --code --stale --sort --group-by --limit --after --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc source show") commands="$(svc completion names source "${COMP_WORDS[@]:1}" 2>/dev/null)" flags="--bucket --verify --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc source text") commands="$(svc completion names source "${COMP_WORDS[@]:1}" 2>/dev/null)" flags="--bucket --chunks --hidden --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc source get") commands="$(svc completion names source "${COMP_WORDS[@]:1}" 2>/dev/null)" flags="--bucket --output --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc source set") commands="$(svc completion names source "${COMP_WORDS[@]:1}" 2>/dev/null)" flags="--bucket --title --tag --remove-tag --meta --remove-meta --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc source set") commands="$(svc completion names source "${COMP_WORDS[@]:1}" 2>/dev/null)" flags="--bucket --title --tag --remove-tag --meta --remove-meta --every --on-gone --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc source retry") commands="$(svc completion names source "${COMP_WORDS[@]:1}" 2>/dev/null)" flags="--bucket --failed --code --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc source refresh") commands="$(svc completion names source "${COMP_WORDS[@]:1}" 2>/dev/null)" flags="--bucket --force --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc source refresh") commands="$(svc completion names source "${COMP_WORDS[@]:1}" 2>/dev/null)" flags="--bucket --all --force --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc source attach") commands="$(svc completion names source "${COMP_WORDS[@]:1}" 2>/dev/null)" flags="--bucket --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc source detach") commands="$(svc completion names source "${COMP_WORDS[@]:1}" 2>/dev/null)" flags="--bucket --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc source rm") commands="$(svc completion names source "${COMP_WORDS[@]:1}" 2>/dev/null)" flags="--bucket --force --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;

@@ -336,6 +336,8 @@ class SourceFilters(TypedDict, total=False):
     """Only sources of this sync mapping."""
     error_code: str
     """Only failed sources whose error has this code."""
+    stale: str
+    """true: only sources whose last scheduled refresh failed; false: only the others."""
     sort: str
     """title, created_at, updated_at, size_bytes or status; with `-` before it, descending."""
 

@@ -70,6 +70,15 @@ ExactSourceArgument = Annotated[
         "exact title.",
     ),
 ]
+#: The same where a whole bucket can be given instead.
+ExactSourceOrNone = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="SOURCE",
+        help="The source, by id, by the beginning of its id (at least 8 characters after src_), or with -b by its "
+        "exact title.",
+    ),
+]
 ExactSourceBucketOption = Annotated[
     str | None, typer.Option("--bucket", "-b", metavar="BUCKET", help="Look for SOURCE only in this bucket.")
 ]

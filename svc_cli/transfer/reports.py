@@ -121,7 +121,7 @@ class Report:
     ACTIONS: ClassVar[tuple[str, ...]] = (
         *("created", "replaced", "retried", "refreshed", "unchanged", "conflict", "skipped", "failed"),
     )
-    kind: Literal["upload", "import", "bucket.import", "sync"] = "upload"
+    kind: Literal["upload", "import", "refresh", "bucket.import", "sync"] = "upload"
     bucket: str
     #: The outcomes by path, in the order of completion until the run ends.
     items: dict[str, ReportItem] = field(default_factory=dict)
@@ -166,7 +166,7 @@ class Report:
     @property
     def noun(self) -> str:
         """Return what an item is called: `file`, `URL` or `source`."""
-        return {"import": "URL", "bucket.import": "source"}.get(self.kind, "file")
+        return {"import": "URL", "refresh": "URL", "bucket.import": "source"}.get(self.kind, "file")
 
     @property
     def done(self) -> int:

@@ -24,8 +24,9 @@ PAGE = b"""<!doctype html><html><head><title>Harbour news</title></head><body><n
 
 @pytest.fixture(scope="module")
 def open_installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
-    """An installation whose daemon may fetch from this machine."""
-    made = Installation(tmp_path_factory.mktemp("open"), SVC_FETCH_ALLOW="127.0.0.0/8", **UNLIMITED)
+    """An installation whose daemon may fetch from this machine, again after a second at the least."""
+    allowed = {"SVC_FETCH_ALLOW": "127.0.0.0/8", "SVC_LIMIT_REFRESH_SECONDS": "1"}
+    made = Installation(tmp_path_factory.mktemp("open"), **allowed, **UNLIMITED)
     made.start()
     yield made
     made.clear()
@@ -87,6 +88,67 @@ def test_an_import_is_fetched_again_only_to_be_refreshed(run_import: RunImport, 
     assert changed["source_id"] == source_id
     assert here("source", "refresh", source_id, "--dry-run", "--json").json["dry_run"] is True
     assert here("source", "refresh", source_id, "--json").json["changed"] is False
+
+
+def test_an_interval_is_set_for_new_urls_and_known_ones_and_is_ended(
+    run_import: RunImport, odd: OddServer, here: RunSvc
+) -> None:
+    odd.answers["GET /daily"] = (200, PAGE, {"Content-Type": "text/html"})
+    first = only(run_import("@/daily --every 1d"))
+    source_id, asked = first["source_id"], _fetches(odd, "/daily")
+    shown = [here("source", "show", source_id, "--json").json["refresh"]]
+    for words, action in (("@/daily --every 2d --on-gone delete", "unchanged"), ("@/daily#a --every 12h", "unchanged")):
+        assert only(run_import(words))["action"] == action
+        shown.append(here("source", "show", source_id, "--json").json["refresh"])
+    every = [(each["every_seconds"], each["on_gone"]) for each in shown]
+    assert every == [(86_400, "report"), (172_800, "delete"), (43_200, "delete")]
+    assert "every 12 h" in here("source", "show", source_id).stdout
+    assert "is so already" in here("source", "set", source_id, "--every", "12h").stdout
+    assert here("source", "set", source_id, "--every", "never", "--json").json["refresh"] is None
+    assert only(run_import("@/daily --every never"))["action"] == "unchanged"
+    assert _fetches(odd, "/daily") == asked + 1, "only the other spelling was tried as a file"
+    for wrong in (("--every", "soon"), ("--every", "0"), ("--on-gone", "delete")):
+        assert here("source", "set", source_id, *wrong, "--json").failure == (2, "svc_usage")
+    assert here("source", "set", source_id, "--every", "0.5s", "--json").exit == 2
+
+
+def test_a_page_that_can_not_be_refreshed_is_shown_as_stale(
+    run_import: RunImport, bucket: str, odd: OddServer, here: RunSvc
+) -> None:
+    odd.answers["GET /stale"] = (200, PAGE, {"Content-Type": "text/html"})
+    source_id = only(run_import("@/stale --every 1s"))["source_id"]
+    odd.answers["GET /stale"] = (503, {}, {})
+    in_bucket = ("source", "ls", "-b", bucket)
+
+    wait_until(lambda: here(*in_bucket, "--stale", "--json").json["sources"], "a refresh fails")
+    assert source_id in here(*in_bucket, "--stale").stdout
+    assert " stale" in here(*in_bucket).stdout
+    listed = here("status", "-b", bucket).stdout
+    assert "1 source could not be refreshed" in listed and "503" in listed
+    assert "1 source could not be refreshed" in here("status").stdout
+    assert "in a row" in here("source", "show", source_id).stdout
+    assert "may be outdated" in here("search", "harbour", "ferries", "-b", bucket).stdout
+    assert here("source", "set", source_id, "--every", "never").exit == 0
+    assert here(*in_bucket, "--stale", "--json").json["sources"] == []
+
+
+def test_a_whole_bucket_is_refreshed_at_once(run_import: RunImport, bucket: str, odd: OddServer, here: RunSvc) -> None:
+    for path in ("one.md", "two.md", "three.md"):
+        odd.answers[f"GET /{path}"] = (200, TEXT, {"Content-Type": "text/markdown"})
+    assert run_import("@/one.md --every 1d").exit == run_import("@/two.md @/three.md").exit == 0
+    odd.answers["GET /one.md"] = odd.answers["GET /two.md"] = (200, TEXT + b" A crimson one.", {})
+    odd.answers["GET /three.md"] = (503, {}, {})
+    whole = ("source", "refresh", "-b", bucket)
+    assert [item["action"] for item in here(*whole, "--dry-run", "--json").json["items"]] == ["would_refresh"]
+    scheduled = here(*whole, "--json")
+    assert (scheduled.exit, scheduled.json["type"]) == (0, "refresh.summary")
+    assert [(item["action"], item["ready"]) for item in scheduled.json["items"]] == [("refreshed", True)]
+    everything = here(*whole, "--all", "--json")
+    assert everything.exit == 7
+    actions = {item["path"].rpartition("/")[2]: item["action"] for item in everything.json["items"]}
+    assert actions == {"one.md": "unchanged", "two.md": "refreshed", "three.md": "failed"}
+    for words in ((), ("src_01k3zq8q4y7x", "--all")):
+        assert here("source", "refresh", *words, "--json").failure == (2, "svc_usage")
 
 
 def test_deleted_import_is_created_again_as_a_new_source(run_import: RunImport, here: RunSvc) -> None:

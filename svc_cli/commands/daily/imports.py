@@ -30,6 +30,7 @@ from svc_cli.transfer.imports import ImportOptions, import_one, sources_by_url
 from svc_cli.transfer.reports import Report, ReportItem
 from svc_cli.transfer.runs import TransferRun, resumable
 from svc_cli.transfer.uploads import find_or_create, look
+from svc_daemon.wire import JsonMapping
 
 app = new_app()
 
@@ -162,3 +163,33 @@ def _import_all(call: Invocation, run: TransferRun, plan: ImportOptions) -> None
     run.do_all("fetching", [partial(import_one, client, url, by_url, options) for url in plan.urls], JOBS)
     if plan.wait == "ready" and not plan.is_dry:
         run.finish(options.bucket, plan.timeout_s)
+
+
+def refresh_bucket(call: Invocation, bucket: str, *, is_all: bool, force: bool, is_dry: bool) -> Exit:
+    """Fetch the sources of a bucket again that have an interval, or with `is_all` all that came from a URL."""
+    report = Report(kind="refresh", bucket=bucket, is_dry=is_dry)
+    with call.client() as client, call.progress() as progress:
+        options = ImportOptions(
+            urls=(),
+            bucket=client.bucket(bucket, members=False)["id"],
+            kind="auto",
+            pattern=ImportRequest(url="", force=force),
+            is_refresh=True,
+            wait="ready",
+            timeout_s=None,
+            no_create=True,
+            is_dry=is_dry,
+        )
+        wanted: dict[str, JsonMapping] = {}
+        for source in client.sources(options.bucket, status="all"):
+            if source.get("source_url") and (is_all or source.get("refresh")):
+                # A file can be imported more than once from the same URL.
+                url = str(source["source_url"])
+                wanted[f"{url} ({source['id']})" if url in wanted else url] = source
+        run = TransferRun(client, progress, report, partial(stream_item, call, "refresh.item"))
+        run.do_all("fetching", [partial(import_one, client, path, wanted, options) for path in wanted], JOBS)
+        if not is_dry:
+            run.finish(options.bucket, options.timeout_s)
+    report.end(tuple(wanted))
+    note = "no source has an interval; --all fetches every one that came from a URL."
+    return show_report(call.console, report, "" if wanted or is_all else note)

@@ -162,6 +162,7 @@ def render_page(console: Console, page: Mapping[str, Any], slugs: Mapping[str, s
         headings = " > ".join(clean(each) for each in result["location"].get("headings") or [])
         facts = f"{result['score']:.2f}  {result['source_id']}"
         below = [console.paint(headings, "cyan")] if headings else []
+        below += [f"may be outdated: {clean(result['stale_reason'])}"] if result.get("stale") else []
         below += _passage(console, result, stems)
         below += [f"also in {', '.join(filter(None, _named(each, slugs)))}" for _, each in others]
         if result.get("explain"):

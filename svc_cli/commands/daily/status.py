@@ -201,12 +201,21 @@ class _BucketView(_View):
             for page in self.client.source_pages(self.name, {"status": state}):
                 unready += page["sources"]
         answer = {key: value for key, value in page.items() if key not in {"has_more", "last_id"}}
-        return {**answer, "sources": unready, "bucket": self.client.bucket(self.name, members=False)}
+        bucket = self.client.bucket(self.name, members=False)
+        stale: list[JsonMapping] = []
+        if bucket["bucketStore"].get("stale_member_count"):
+            for page in self.client.source_pages(self.name, {"status": "all", "stale": "true"}):
+                stale += page["sources"]
+        return {**answer, "sources": unready, "stale": stale, "bucket": bucket}
 
     def text(self, answer: JsonMapping) -> str:
-        most = len(answer["sources"]) if self.call.console.is_verbose else MOST_ROWS
+        most = max(len(answer["sources"]), len(answer["stale"])) if self.call.console.is_verbose else MOST_ROWS
         rows = render_sources(self.call.console, answer["sources"][:most])
         top = render_buckets(self.call.console, [answer["bucket"]]) + _more_of([answer["bucket"]])
+        for source in answer["stale"][:most]:
+            refresh = source["refresh"]
+            often = f"{counted(refresh['failures'], 'failure')} in a row"
+            top += f"\n  {source['id']}  {clean(source['title'])}: {often}, {clean(refresh['error']['message'])}"
         if not rows:
             return top
         more = len(answer["sources"]) - most

@@ -5,7 +5,7 @@ from typing import Any
 
 from svc_cli.console import Console, clean, is_terminal
 from svc_cli.errors import UsageError
-from svc_cli.render import counted, fields, place_of, size, state_of, table
+from svc_cli.render import counted, duration, fields, place_of, size, state_of, table
 from svc_cli.transfer.downloads import checked, writing
 from svc_daemon.wire import JsonMapping
 
@@ -29,8 +29,20 @@ def render_sources(console: Console, sources: Sequence[JsonMapping], *, is_sorte
         columns["size"] = [size(source.get("size_bytes")) for source in ordered]
     if any(source.get("error") for source in ordered):
         columns["why"] = [(source.get("error") or {}).get("code") for source in ordered]
+    if any(source.get("fetched_at") for source in ordered):
+        columns["age"] = [age_of(source) for source in ordered]
     columns["title"] = [source["title"] for source in ordered]
     return table(console, tuple(columns), list(zip(*columns.values(), strict=True))) if sources else ""
+
+
+def age_of(source: JsonMapping) -> str:
+    """Return how long ago a source was fetched from its URL, such as `3 d`, and whether it could not be refreshed."""
+    from datetime import UTC, datetime
+
+    if not source.get("fetched_at"):
+        return ""
+    age_s = (datetime.now(UTC) - datetime.fromisoformat(source["fetched_at"])).total_seconds()
+    return duration(max(age_s, 0)) + (" stale" if (source.get("refresh") or {}).get("error") else "")
 
 
 def render_failures(console: Console, groups: Sequence[JsonMapping]) -> str:
@@ -70,7 +82,7 @@ def render_retry(answer: JsonMapping, *, is_dry: bool) -> str:
 def render_source(console: Console, source: JsonMapping) -> str:
     """Render the fields of a source that are not empty."""
     extraction = source.get("extraction") or {}
-    error = source.get("error") or {}
+    error, refresh = source.get("error") or {}, source.get("refresh") or {}
     shortage = source.get("waits_for") or {}
     text = fields(
         console,
@@ -88,6 +100,9 @@ def render_source(console: Console, source: JsonMapping) -> str:
             ("tags", source.get("tags")),
             ("metadata", "  ".join(f"{key}={value}" for key, value in (source.get("metadata") or {}).items())),
             ("address", source.get("source_url")),
+            ("fetched", f"{source['fetched_at']} ({age_of(source)})" if source.get("fetched_at") else None),
+            ("refresh", _schedule_of(refresh)),
+            ("stale", _why_stale(refresh)),
             ("replaces", source.get("replaces")),
             ("characters", extraction.get("characters")),
             ("chunks", extraction.get("chunks")),
@@ -101,9 +116,9 @@ def render_source(console: Console, source: JsonMapping) -> str:
             ("updated", source["updated_at"]),
         ],
     )
-    warnings = "".join(f"\nwarning: {clean(each)}" for each in source.get("warnings") or [])
+    text += "".join(f"\nwarning: {clean(each)}" for each in source.get("warnings") or [])
     hint = f"\nhint: `svc source retry {source['id']}` queues it again." if error.get("retryable") else ""
-    return text + warnings + hint
+    return text + hint
 
 
 def render_text(answer: JsonMapping) -> str:
@@ -133,6 +148,22 @@ def render_hidden(answer: JsonMapping) -> str:
 
 def _cleaned(text: str) -> str:
     return "\n".join(clean(line) for line in text.rstrip("\n").split("\n"))
+
+
+def _schedule_of(refresh: JsonMapping) -> str | None:
+    """Say how often a source is fetched again, when next, and whether it is deleted if its URL is gone."""
+    if not refresh:
+        return None
+    deleted = ", deleted if it is gone" if refresh["on_gone"] == "delete" else ""
+    return f"every {duration(refresh['every_seconds'])}, next {refresh['next_at']}{deleted}"
+
+
+def _why_stale(refresh: JsonMapping) -> str | None:
+    """Say why the last refresh failed, how often in a row, and whether the page is gone; None if it did not."""
+    if not refresh.get("error"):
+        return None
+    gone = "the page is gone; " if refresh["gone"] else ""
+    return f"{gone}{counted(refresh['failures'], 'failure')} in a row: {refresh['error']['message']}"
 
 
 def send_content(console: Console, source: JsonMapping, blocks: Iterable[bytes]) -> None:

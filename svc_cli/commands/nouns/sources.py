@@ -1,8 +1,7 @@
 """`svc source …`: lists, shows, downloads and changes sources."""
 
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,14 +11,15 @@ from svc_cli.commands.invocations import (
     DryRunOption,
     ExactSourceArgument,
     ExactSourceBucketOption,
+    ExactSourceOrNone,
     Invocation,
     SourceArgument,
     SourceBucketOption,
     accounted,
     command,
     new_app,
-    parse_metadata,
 )
+from svc_cli.commands.nouns.source_flags import SourceListFlags, SourceSetFlags
 from svc_cli.commands.nouns.source_views import (
     preview_retry,
     render_failures,
@@ -33,12 +33,13 @@ from svc_cli.commands.nouns.source_views import (
     send_content,
 )
 from svc_cli.console import clean
-from svc_cli.errors import TitleConflict, UsageError
+from svc_cli.errors import UsageError
+from svc_cli.exits import Exit
 from svc_cli.render import state_of
 from svc_daemon.wire import JsonMapping
 
 if TYPE_CHECKING:
-    from svc_cli.client.types import SourceUpdateDict
+    pass
 
 app = new_app(
     "List, show, download, change, retry, refresh, attach, detach and delete sources.",
@@ -46,59 +47,6 @@ app = new_app(
     "svc source show docs/leave.md -b handbook",
     "svc source get plan.pdf -b handbook -o plan.pdf",
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceListFlags:
-    """The options of `source ls`."""
-
-    bucket: BucketOption = None
-    status: Annotated[
-        Literal["ready", "all", "queued", "indexing", "failed"],
-        typer.Option(help="List only sources in this state."),
-    ] = "all"
-    type: Annotated[
-        Literal["file", "page", "qa"] | None,
-        typer.Option("--type", help="List only files (file), web pages (page), or questions with answers (qa)."),
-    ] = None
-    tag: Annotated[str | None, typer.Option(metavar="TAG", help="List only sources with this tag.")] = None
-    match: Annotated[
-        str | None, typer.Option(metavar="WORDS", help="List only sources with all these words in title or file name.")
-    ] = None
-    title: Annotated[str | None, typer.Option(metavar="TITLE", help="List only sources with exactly this title.")] = (
-        None
-    )
-    code: Annotated[str | None, typer.Option(metavar="CODE", help="List only sources that failed with this error.")] = (
-        None
-    )
-    sort: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Sort by title, created_at, updated_at, size_bytes or status; descending with - before it.",
-        ),
-    ] = None
-    group_by: Annotated[
-        Literal["error_code"] | None,
-        typer.Option("--group-by", help="Count the failed sources by their error instead of listing them."),
-    ] = None
-    limit: Annotated[
-        int | None, typer.Option(metavar="N", min=1, max=1000, help="List at most N sources, 1 to 1000.")
-    ] = None
-    after: Annotated[
-        str | None,
-        typer.Option(metavar="ID", help="List only what follows the `last_id` of a page, to get the next page."),
-    ] = None
-
-    def filters(self) -> dict[str, str | int]:
-        """Build the query parameters. Without a status, the API lists only ready sources."""
-        status = None if self.status == "ready" else self.status
-        if self.code or self.group_by:
-            status = "failed"
-        wanted = {"status": status, "type": self.type, "tag": self.tag, "q": self.match, "title": self.title}
-        wanted |= {"error_code": self.code, "sort": self.sort, "group_by": self.group_by}
-        paging = {"limit": self.limit, "after": self.after}
-        return {name: value for name, value in {**wanted, **paging}.items() if value is not None}
 
 
 @command(
@@ -197,56 +145,17 @@ def get(
     call.console.show({**found, "path": output}, lambda: f"wrote {clean(output)}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceSetFlags:
-    """The arguments and options of `source set`."""
-
-    source: ExactSourceArgument
-    bucket: ExactSourceBucketOption = None
-    title: Annotated[str | None, typer.Option(metavar="TITLE", help="Give the source this title.")] = None
-    tag: Annotated[list[str] | None, typer.Option(metavar="TAG", help="Add this tag; repeatable.")] = None
-    remove_tag: Annotated[list[str] | None, typer.Option(metavar="TAG", help="Remove this tag; repeatable.")] = None
-    meta: Annotated[
-        list[str] | None, typer.Option(metavar="K=V", help="Set the metadata field K to the text V; repeatable.")
-    ] = None
-    remove_meta: Annotated[
-        list[str] | None, typer.Option(metavar="K", help="Remove the metadata field K; repeatable.")
-    ] = None
-    dry_run: DryRunOption = False
-
-    def changes(self, source: JsonMapping) -> "SourceUpdateDict":
-        """Return the fields of the source that change. Raises TitleConflict if a sync owns the title."""
-        tags, metadata = dict.fromkeys((*source["tags"], *(self.tag or ()))), dict(source["metadata"])
-        tags = {tag: None for tag in tags if tag not in (self.remove_tag or ())}
-        metadata |= parse_metadata(self.meta or [])
-        metadata = {name: value for name, value in metadata.items() if name not in (self.remove_meta or ())}
-        changes: SourceUpdateDict = {}
-        if list(tags) != source["tags"]:
-            changes["tags"] = list(tags)
-        if metadata != source["metadata"]:
-            changes["metadata"] = metadata
-        if self.title is not None and self.title != source["title"]:
-            changes["title"] = self.title
-            if source.get("mapping"):
-                raise TitleConflict(
-                    f"The synced folder {source['mapping']!r} knows {source['id']} by its title; nothing was changed.",
-                    code="svc_title_of_mapping",
-                    hint="rename the file in the folder and sync it; tags and metadata can be changed here.",
-                    details={"source_id": source["id"], "mapping": source["mapping"]},
-                )
-        return changes
-
-
 @command(
     app,
     "set",
     "svc source set docs/leave.md -b handbook --tag hr --meta owner=Kim",
     "svc source set src_01k3zq8q4y7x --title 'Leave 2026' --remove-tag draft",
+    "svc source set src_01k3zq8q4y7x --every 1d",
 )
 def set_source(call: Invocation, flags: SourceSetFlags) -> None:
-    """Change the title, the tags or the metadata of a source; its bytes stay as they are."""
-    if not any((flags.title, flags.tag, flags.remove_tag, flags.meta, flags.remove_meta)):
-        raise UsageError("Nothing to change is given.", hint="give --title, --tag, --meta, or what to remove.")
+    """Change the title, tags or metadata of a source, or how often it is fetched again; its bytes stay as they are."""
+    if not any((flags.title, flags.tag, flags.remove_tag, flags.meta, flags.remove_meta, flags.every, flags.on_gone)):
+        raise UsageError("Nothing to change is given.", hint="give --title, --tag, --meta, --every or what to remove.")
     with call.client() as client:
         found = client.source(find_source(client, flags.source, flags.bucket, guess=False))
         changes = flags.changes(found)
@@ -261,14 +170,7 @@ def set_source(call: Invocation, flags: SourceSetFlags) -> None:
 @command(app, "retry", "svc source retry scan.pdf -b handbook", "svc source retry -b handbook --failed")
 def retry(
     call: Invocation,
-    source: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="SOURCE",
-            help="The source, by id, by the beginning of its id (at least 8 characters after src_), or with -b by its "
-            "exact title.",
-        ),
-    ] = None,
+    source: ExactSourceOrNone = None,
     bucket: ExactSourceBucketOption = None,
     failed: Annotated[
         bool, typer.Option("--failed", help="Retry all failed sources of the bucket that another try can help.")
@@ -300,25 +202,38 @@ def retry(
         call.console.next_step(f"svc wait {answer['id']}")
 
 
-@command(app, "refresh", "svc source refresh src_01k3zq8q4y7x")
+@command(app, "refresh", "svc source refresh src_01k3zq8q4y7x", "svc source refresh -b handbook --all")
 def refresh(
     call: Invocation,
-    source: ExactSourceArgument,
+    source: ExactSourceOrNone = None,
     bucket: ExactSourceBucketOption = None,
+    is_all: Annotated[
+        bool, typer.Option("--all", help="With -b, fetch every source that came from a URL, not only with an interval.")
+    ] = False,
     force: Annotated[
         bool,
         typer.Option("--force", help="Refresh even if the URL of a page now returns a file, or the reverse."),
     ] = False,
     dry_run: DryRunOption = False,
-) -> None:
-    """Fetch a source from its URL again, and index it again if the content has changed."""
+) -> Exit:
+    """Fetch a source from its URL again, and index it again if the content has changed.
+
+    With -b alone, fetch all sources of the bucket that have an interval (`svc source set --every`).
+    """
+    if (source is None and bucket is None) or (source is not None and is_all):
+        raise UsageError("One source, or a bucket's, can be refreshed.", hint="give SOURCE, or -b, with --all or not.")
+    if source is None and bucket is not None:
+        from svc_cli.commands.daily.imports import refresh_bucket
+
+        return refresh_bucket(call, bucket, is_all=is_all, force=force, is_dry=dry_run)
     with call.client() as client:
-        source_id = find_source(client, source, bucket, guess=False)
+        source_id = find_source(client, source or "", bucket, guess=False)
         answer: JsonMapping = client.source(source_id) if dry_run else client.refresh_source(source_id, force=force)
     said = "would be fetched again" if dry_run else "changed" if answer["changed"] else "unchanged"
     call.console.show(_marked(answer, dry_run), lambda: f"{answer['id']}  {said}  {clean(answer['title'])}")
     if answer.get("changed"):
         call.console.next_step(f"svc wait {answer['id']}")
+    return Exit.DONE
 
 
 @command(app, "attach", "svc source attach src_01k3zq8q4y7x -b onboarding")

@@ -17,6 +17,7 @@ from svc_daemon.api.requests import (
     one_of,
     page_limit,
     page_of,
+    query_flag,
     query_list,
     query_text,
 )
@@ -107,6 +108,7 @@ def _chosen(request: Request) -> SourceFilter:
         sha256=query("sha256"),
         mapping=query("mapping"),
         error_code=code,
+        stale=query_flag(request, "stale") if "stale" in request.query_params else None,
         sort=sort.removeprefix("-") if sort else None,
         descending=sort is not None and sort.startswith("-"),
         after=after,
@@ -156,6 +158,7 @@ _MEMBERS = PAGE | {
     "sha256": "Only sources with these bytes.",
     "mapping": "Only sources of this sync mapping.",
     "error_code": "Only failed sources whose error has this code.",
+    "stale": "true: only sources whose last scheduled refresh failed; false: only the others.",
     "sort": "title, created_at, updated_at, size_bytes or status; with `-` before it, descending.",
     "group_by": "error_code: count the failed sources by the code of their error, instead of listing them.",
 }

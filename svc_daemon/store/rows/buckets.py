@@ -13,6 +13,7 @@ from svc_daemon.core import readiness
 from svc_daemon.core.text.chunking import READER_VERSION, ChunkingOptions
 from svc_daemon.databases.contract import Connection, Parameters, Row, values_of
 from svc_daemon.errors import NotFound
+from svc_daemon.store.rows.refreshes import STALE
 from svc_daemon.store.rows.tasks import TaskRow
 from svc_daemon.store.stored_json import read_objects
 from svc_daemon.store.tables import column_values, insertion
@@ -211,10 +212,9 @@ def list_revisions(connection: Connection, bucket_ids: Collection[str]) -> dict[
 def take_census(connection: Connection, bucket_id: str, *, members: bool = True) -> Census:
     """Count the bucket's members. With `members`, also list the ids of those in the search index."""
     groups = connection.execute(
-        "SELECT s.type, s.status, m.sync_status, COUNT(*) AS members, SUM(s.rechunk) AS rechunking,"
+        "SELECT s.type, s.status, m.sync_status, COUNT(*) AS members, SUM(s.rechunk) AS rechunking,"  # noqa: S608
         " SUM(CASE WHEN s.reader < :reader AND s.status = 'active' THEN 1 ELSE 0 END) AS older_reader,"
-        " SUM(CASE WHEN s.refresh IS NULL OR NOT json_valid(s.refresh) THEN 0"
-        "   WHEN CAST(json_extract(s.refresh, '$.failures') AS BIGINT) > 0 THEN 1 ELSE 0 END) AS stale,"
+        f" SUM({STALE}) AS stale,"
         " SUM(s.size_bytes) AS size_bytes FROM memberships m"
         " JOIN sources s ON s.id = m.source_id WHERE m.bucket_id = :bucket_id GROUP BY s.type, s.status, m.sync_status",
         {"bucket_id": bucket_id, "reader": READER_VERSION},

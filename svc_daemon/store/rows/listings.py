@@ -11,6 +11,7 @@ from typing import Any
 
 from svc_daemon.core import readiness
 from svc_daemon.databases.contract import MOST_ROWS, Connection
+from svc_daemon.store.rows.refreshes import STALE
 from svc_daemon.store.rows.sources import SourceRow
 
 #: Up to so many sources with the wanted status are found first and sorted then. If there are more, all sources are read
@@ -33,6 +34,8 @@ class SourceFilter:
     mapping: str | None = None
     #: Code of the error of a failed source.
     error_code: str | None = None
+    #: Whether the last scheduled refresh failed.
+    stale: bool | None = None
     #: One of `SORTED`; None means by id, which is nearly by `created_at`. Sources with equal values are ordered by id.
     sort: str | None = None
     descending: bool = False
@@ -125,8 +128,12 @@ def _select_members(team_id: str, bucket_id: str, chosen: SourceFilter) -> tuple
         conditions.append("EXISTS (SELECT 1 FROM json_each(s.tags) WHERE value = :tag)")
     if chosen.error_code is not None:
         conditions.append("json_extract(s.error, '$.code') = :error_code")
+    if chosen.stale is not None:
+        conditions.append(f"{STALE} = {int(chosen.stale)}")
     conditions += [f"s.{name} = :{name}" for name in ("type", "title", "sha256", "mapping") if getattr(chosen, name)]
-    values = {name: getattr(chosen, name) for name in chosen.__slots__ if name not in ("words", "sort", "descending")}
+    values = {
+        name: getattr(chosen, name) for name in chosen.__slots__ if name not in ("words", "sort", "descending", "stale")
+    }
     for place, word in enumerate(chosen.words):
         # Escape the wildcards of LIKE.
         values[f"word{place}"] = "%" + re.sub(r"[\\%_]", r"\\\g<0>", word.lower()) + "%"

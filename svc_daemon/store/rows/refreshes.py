@@ -10,6 +10,11 @@ from svc_daemon.databases.contract import Connection
 from svc_daemon.store.rows.sources import SourceRow
 from svc_daemon.store.tables import column_values
 
+#: 1 for a source `s` whose last try failed, else 0. A damaged schedule counts as none.
+STALE = (
+    "CASE WHEN s.refresh IS NULL OR NOT json_valid(s.refresh) THEN 0"
+    " WHEN CAST(json_extract(s.refresh, '$.failures') AS BIGINT) > 0 THEN 1 ELSE 0 END"
+)
 #: Sources that can be fetched now. Others are due as soon as they are indexed, or their team's index is rebuilt.
 _SETTLED = (
     " AND status IN ('active', 'failed')"
