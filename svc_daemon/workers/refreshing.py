@@ -1,6 +1,6 @@
 """The refreshing worker: fetches sources again whose schedule says so, and has their new text take the old one's place.
 
-    due  ->  fetch  ->  the same: note it (one row)
+    due  ->  fetch  ->  the same bytes, or a page with the same text: note it (one row)
                     ->  an error: count it
                     ->  new: extract (one child)  ->  begin (one transaction)  ->  put (provider)  ->  finish (one more)
 
@@ -26,6 +26,7 @@ from svc_daemon.extract.extractors import Extractor
 from svc_daemon.fetch.contract import Fetched
 from svc_daemon.operations.index import extraction as extracting
 from svc_daemon.operations.index.extraction import SourceReading
+from svc_daemon.operations.index.rebuilding import is_read_alike
 from svc_daemon.operations.ingest import files, refreshing
 from svc_daemon.operations.ingest.urls import fetch_again
 from svc_daemon.operations.shared.claims import UNREADABLE
@@ -114,17 +115,25 @@ class RefreshingWorker(Worker):
                 return
             fresh = refreshing.updated(self.context, source, staged, got)
             await staged.keep(fresh.blob_name)
-        await self._take_in(reading, fresh)
+        await self._take_in(reading, fresh, got)
 
-    async def _take_in(self, reading: SourceReading, fresh: SourceRow) -> None:
-        """Extract the new text from the stored bytes, then have it take the old one's place."""
+    async def _take_in(self, reading: SourceReading, fresh: SourceRow, got: Fetched) -> None:
+        """Extract the new text from the stored bytes, then have it take the old one's place.
+
+        Many hosts send other bytes each time, such as a token in a form. A page with the same text has not changed.
+        """
         context, read = self.context, SourceReading(fresh, reading.chunking)
         try:
             await context.upload_priority.let_uploads_go_first()
             extraction = await extracting.read(context, self._extractor, read)
+            is_alike = fresh.type == readiness.PAGE and await is_read_alike(context, reading.source, extraction)
         except BaseException:
             await context.blobs.drop([fresh.blob_name])
             raise
+        if is_alike:
+            await context.blobs.drop([fresh.blob_name])
+            await refreshing.note_unchanged(context, reading.source, got)
+            return
         step = refreshing.begin(context, reading.source, fresh)
         begun = await files.commit_blobs(context, [fresh.blob_name], step)
         await context.blobs.drop([reading.source.blob_name])

@@ -84,6 +84,16 @@ def test_a_try_that_finds_nothing_new_changes_one_row(working: Daemon, site: Sit
     assert (working.kept(), working.count("events")) == (counts, events)
 
 
+def test_a_page_whose_bytes_differ_and_whose_text_does_not_is_unchanged(working: Daemon, site: Site, page: str) -> None:
+    before = working.source(page)
+    site.put("/page", PAGE.replace(b"<body>", b"<body><!-- token 4711 -->"), etag='"new"')
+    try_again(working, page)
+    after = working.source(page)
+    assert (after["sha256"], after["etag"], updates(working)) == (before["sha256"], '"new"', [])
+    assert after["fetched_at"] > before["fetched_at"]
+    assert len(working.blob_names()) == 1
+
+
 def test_neither_the_create_rate_nor_the_quota_is_charged_and_no_webhook_is_called(
     make_daemon: MakeDaemon, site: Site
 ) -> None:
