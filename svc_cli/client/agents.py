@@ -124,7 +124,7 @@ class AnswerCalls(Calls):
     def verify_citations(
         self, text: str, quotes: "Sequence[QuoteToCheckDict]", *, question: str = ""
     ) -> "CheckedQuotesDict":
-        """Compare the sentences of an answer's text with the quotes that their marks name."""
+        """Prove the quotes that have a source, and compare the sentences of the text with the quotes that they cite."""
         body = {"text": text, "quotes": list(quotes), "question": question}
         return self._transport.send(Request(method="POST", path="/v1/citations/verify", json=body)).body
 

@@ -165,14 +165,30 @@ class SettledSource(TypedDict):
     """The source that replaced it, if that is known."""
 
 
+class QuotedPlaceDict(TypedDict, total=False):
+    """Where a quote stands, as an answer says it."""
+
+    char_start: Required[int]
+    char_end: Required[int]
+    page: int | None
+    line_start: int | None
+    line_end: int | None
+    headings: list[str]
+
+
 class QuoteToCheckDict(TypedDict, total=False):
-    """A quote that an answer cites, and what stands above it in its document."""
+    """A quote that an answer cites, and what stands above it in its document.
+
+    With a source and a location, as the `sources` of an answer have them, the quote is also proven.
+    """
 
     number: Required[int]
     """The number in the citation marks for it: 1 for `[1]`."""
     quote: Required[str]
     title: str
     headings: list[str]
+    source_id: str | None
+    location: QuotedPlaceDict | None
 
 
 class PolicyFieldsDict(TypedDict, total=False):

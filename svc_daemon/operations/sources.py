@@ -1,5 +1,6 @@
 """Operations on existing sources, such as listing, renaming and retrying them, or attaching them to a bucket."""
 
+import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -8,9 +9,15 @@ from functools import partial
 from typing import Any, TypeVar
 
 from svc_daemon.core import ids, readiness
+from svc_daemon.core.answers import proofs
+from svc_daemon.core.answers.passages import QuotePlace
+from svc_daemon.core.answers.proofs import Proof
 from svc_daemon.core.json_bodies import refusal
+from svc_daemon.core.text.chunking import Extraction
 from svc_daemon.databases.contract import Connection
-from svc_daemon.errors import ServiceError
+from svc_daemon.errors import NotFound, ServiceError
+from svc_daemon.extract.extractors import Extractor
+from svc_daemon.operations.index.extraction import read_again
 from svc_daemon.operations.ingest.files import new_indexing_task
 from svc_daemon.operations.retrieve.availability import ask_index, refuse_in_maintenance
 from svc_daemon.operations.shared.authorization import (
@@ -49,6 +56,8 @@ from svc_daemon.wire.tasks import INDEXING
 
 T = TypeVar("T")
 
+#: Of how many sources the quotes of one request are proven.
+MOST_REREAD = 50
 #: How many failed sources one transaction queues again.
 RETRIES_TOGETHER = 100
 
@@ -94,6 +103,39 @@ async def verify_source(context: Context, source: SourceRow) -> ProviderState:
         return ProviderState(state="STATE_ACTIVE", document_id=document.document_id)
     is_failed = source.status == readiness.FAILED
     return ProviderState(state="STATE_FAILED" if is_failed else "STATE_PENDING", document_id=None)
+
+
+async def prove_quotes(
+    context: Context, extractor: Extractor, key: KeyRow, quotes: Sequence[tuple[str, str, QuotePlace]]
+) -> list[Proof]:
+    """Check that each quote stands in its source, whose stored bytes are read again. `quotes` begin with a source's id.
+
+    Raises `invalid_request` for too many sources.
+    """
+    source_ids = dict.fromkeys(source_id for source_id, _, _ in quotes)
+    if len(source_ids) > MOST_REREAD:
+        raise refusal("quotes", f"are of {len(source_ids)} sources; at most {MOST_REREAD} are read in one request.")
+    readings: dict[str, Extraction | Proof] = {}
+    for source_id in source_ids:
+        try:
+            source = show_source(context, key, source_id)
+            found = await read_again(context, extractor, source)
+        except NotFound:
+            readings[source_id] = proofs.SOURCE_GONE
+            continue
+        if found.sha256 is None:
+            readings[source_id] = proofs.BYTES_LOST
+        elif found.sha256 != source.sha256:
+            readings[source_id] = proofs.BYTES_CHANGED
+        else:
+            failure = found.failure.message if found.failure else "no text could be extracted"
+            readings[source_id] = found.extraction or Proof("unreadable", failure)
+
+    def work() -> list[Proof]:
+        read = ((readings[source_id], quote, place) for source_id, quote, place in quotes)
+        return [text if isinstance(text, Proof) else proofs.prove(quote, place, text) for text, quote, place in read]
+
+    return await asyncio.to_thread(work)
 
 
 async def list_members(

@@ -1,8 +1,8 @@
 """`svc cite verify`: checks each quote of an answer against the stored file."""
 
 import sys
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,11 +10,11 @@ import typer
 
 from svc_cli.commands.invocations import Invocation, command, new_app
 from svc_cli.console import Console
-from svc_cli.errors import ApiError, PathMissing, UsageError
+from svc_cli.errors import PathMissing, UsageError
 from svc_cli.exits import Exit
 from svc_cli.given_files import read_given
 from svc_cli.render import place_of, table
-from svc_daemon.wire import Json, JsonMapping
+from svc_daemon.wire import Json
 from svc_daemon.wire.parsing import parse_json
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ PROVEN = "proven"
 NOT_JUDGED, CHANGED = "not_judged", "changed"
 #: The fields with the offsets at which a quote starts and ends in its source's text.
 PLACE_FIELDS = ("char_start", "char_end")
+#: What is sent of a location.
+SENT_FIELDS = (*PLACE_FIELDS, "page", "line_start", "line_end", "headings")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +93,7 @@ def verify(
         raise UsageError(f"{file} is not JSON: {error}") from error
     quotes = read_quotes(document, file)
     with call.client() as client:
-        proofs = judge_sentences(client, read_text(document), list(_prove_all(client, quotes)), quotes)
+        proofs = judge(client, read_text(document), quotes)
     failed = sum(proof.result != PROVEN for proof in proofs)
     changed = sum(proof.sentence == CHANGED for proof in proofs)
     code = Exit.FAILED if failed or changed else Exit.DONE
@@ -160,103 +162,30 @@ def read_text(document: Any) -> str:
         return ""
 
 
-def judge_sentences(client: "Client", text: str, proofs: list[Proof], quotes: list[Quote]) -> list[Proof]:
-    """Compare the sentences of an answer's text with the proven quotes that they cite."""
-    proven = [quote for quote, proof in zip(quotes, proofs, strict=True) if proof.result == PROVEN]
-    if not text or not proven:
-        return proofs
-    try:
-        checked = client.verify_citations(
-            text,
-            [
-                {
-                    "number": quote.number,
-                    "quote": quote.quote,
-                    "title": quote.title,
-                    "headings": [str(heading) for heading in quote.location.get("headings") or []],
-                }
-                for quote in proven
-            ],
-        )["data"]
-    except ApiError as error:
-        if error.code not in ("not_found", "method_not_allowed"):
-            raise
-        # An older service doesn't judge sentences.
-        return proofs
-    results = {each["number"]: each for each in checked}
-    judged = []
-    for proof in proofs:
-        if each := results.get(proof.number):
-            changes = tuple(each["changes"])
-            said = f"quote proven, sentence not: {'; '.join(changes)}" if changes else proof.message
-            proof = replace(proof, message=said, sentence=each["result"], changes=changes)  # noqa: PLW2901
-        judged.append(proof)
-    return judged
-
-
-def _prove_all(client: "Client", quotes: list[Quote]) -> Iterator[Proof]:
-    """Check each quote; each source is read only once."""
-    readings: dict[str, JsonMapping | None] = {}
+def judge(client: "Client", text: str, quotes: Sequence[Quote]) -> list[Proof]:
+    """Have the service prove the quotes, and compare the sentences of the text with those that they cite."""
+    if not quotes:
+        return []
+    sent: list[Any] = []
     for quote in quotes:
-        if quote.source_id not in readings:
-            try:
-                readings[quote.source_id] = client.read_source_again(quote.source_id)
-            except ApiError as error:
-                if error.code != "source_not_found":
-                    raise
-                readings[quote.source_id] = None
-        result, message = prove(quote, readings[quote.source_id])
-        yield Proof(
-            number=quote.number,
-            source_id=quote.source_id,
-            title=quote.title,
-            place=place_of(quote.location),
-            quote=quote.quote,
-            result=result,
-            message=message,
+        place = {name: quote.location[name] for name in SENT_FIELDS if quote.location.get(name) is not None}
+        named = {"number": quote.number, "title": quote.title, "source_id": quote.source_id}
+        sent.append({**named, "quote": quote.quote, "location": place})
+    judged = client.verify_citations(text, sent)["data"]
+    proofs = []
+    for quote, each in zip(quotes, judged, strict=True):
+        changes, message = tuple(each["changes"]), each["reason"] or ""
+        proofs.append(
+            Proof(
+                number=quote.number,
+                source_id=quote.source_id,
+                title=quote.title,
+                place=place_of(quote.location),
+                quote=quote.quote,
+                result=each["proof"] or "",
+                message=f"quote proven, sentence not: {'; '.join(changes)}" if changes else message,
+                sentence=each["result"],
+                changes=changes,
+            )
         )
-
-
-def prove(quote: Quote, reading: JsonMapping | None) -> tuple[str, str]:
-    """Return the result for one quote, and a sentence that explains it. `reading` is None if the source was deleted."""
-    if reading is None:
-        return "source_gone", "the source was deleted or replaced"
-    content = reading["content"]
-    if content["sha256"] is None:
-        return "bytes_lost", "the stored bytes are gone"
-    if not content["unchanged"]:
-        return "bytes_changed", "the stored bytes are not those that were uploaded"
-    if content["error"]:
-        return "unreadable", content["error"]["message"]
-    return _find_quote(quote, reading["text"], reading["chunks"])
-
-
-def _find_quote(quote: Quote, text: str, chunks: list[JsonMapping]) -> tuple[str, str]:
-    """Check that the quote is at its location in the text, and on its page and lines."""
-    place = quote.location
-    if not quote.quote or quote.quote not in text:
-        return "not_found", "the source does not contain these words"
-    if place["char_start"] < 0 or text[place["char_start"] : place["char_end"]] != quote.quote:
-        return "elsewhere", "the source contains these words, but not at this place"
-    places = [chunk["location"] for chunk in chunks]
-    around = [at for at in places if at["char_start"] < place["char_end"] and place["char_start"] < at["char_end"]]
-    pages = {at["page"] for at in around}
-    if place.get("page") not in pages:
-        listed = ", ".join(str(page) for page in sorted(page for page in pages if page))
-        return "elsewhere", f"these words are on page {listed}" if listed else "the source has no pages"
-    if not _has_lines(around, place.get("line_start"), place.get("line_end")):
-        return "elsewhere", "these words are on other lines"
-    return PROVEN, "in the stored bytes, word for word"
-
-
-def _has_lines(around: list[JsonMapping], first: Any, last: Any) -> bool:
-    """Whether the quote's lines fit those of the passages around it.
-
-    Line numbers are None for formats without lines. Passages may have been split differently since the answer, so
-    either range may contain the other.
-    """
-    lines: list[tuple[int, int]] = [(at["line_start"], at["line_end"]) for at in around if at["line_start"] is not None]
-    if not isinstance(first, int) or not isinstance(last, int) or not lines:
-        return first is None and last is None and not lines
-    starts, ends = zip(*lines, strict=True)
-    return bool(min(starts) <= first <= last <= max(ends) or first <= min(starts) <= max(ends) <= last)
+    return proofs

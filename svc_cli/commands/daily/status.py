@@ -244,9 +244,8 @@ class _AllView(_View):
         trouble, vectors = service.get("last_trouble") or {}, service.get("vectors") or {}
         watched = [mapping for watcher in answer.get("watchers") or [] for mapping in watcher["mappings"]]
         # What is well needs no words here, and an engine that is away was named already.
-        lines = (
-            [] if not trouble or trouble["until"] or service["engines"] else [clean(f"trouble: {trouble['message']}")]
-        )
+        is_named = any(engine["message"] for engine in service.get("engines") or [])
+        lines = [] if not trouble or trouble["until"] or is_named else [clean(f"trouble: {trouble['message']}")]
         lines += [f"vectors: {say_vectors(service)}"] if vectors.get("missing") and say_vectors(service) else []
         for each in sorted(watched, key=lambda mapping: not mapping["troubles"]):
             troubles = f": {'; '.join(each['troubles'])}" if each["troubles"] else ""

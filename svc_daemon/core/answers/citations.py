@@ -15,6 +15,7 @@ shows how the thresholds were measured.
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final, Literal
 
 from svc_daemon.core.answers.claims import Reference, changes_of, is_about, is_borne_out, is_close
 from svc_daemon.core.answers.extractive_answers import NOTHING_FOUND
@@ -212,12 +213,14 @@ class Checked:
     """Whether the sentences that cite a quote say what it says."""
 
     #: `supported`, `changed`, or `not_judged` if they share too few words with it, or none cites it.
-    result: str
+    result: Literal["not_judged", "supported", "changed"]
     #: What was changed, such as a number.
     changes: tuple[str, ...] = ()
 
 
-NOT_JUDGED, SUPPORTED, CHANGED = "not_judged", "supported", "changed"
+NOT_JUDGED: Final = "not_judged"
+SUPPORTED: Final = "supported"
+CHANGED: Final = "changed"
 
 
 def check_quotes(text: str, quotes: Mapping[int, Passage], question: str) -> dict[int, Checked]:

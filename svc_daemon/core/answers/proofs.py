@@ -1,0 +1,56 @@
+"""Whether a quote stands in the text of its source, at the place that the answer gives."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from svc_daemon.core.answers.passages import QuotePlace
+from svc_daemon.core.text.chunking import Chunk, Extraction
+from svc_daemon.wire.completions import ProofResult
+
+
+class Proof(NamedTuple):
+    """The result for one quote, and a sentence that explains it."""
+
+    result: ProofResult
+    message: str
+
+    @property
+    def is_proven(self) -> bool:
+        return self.result == "proven"
+
+
+SOURCE_GONE = Proof("source_gone", "the source was deleted or replaced")
+BYTES_LOST = Proof("bytes_lost", "the stored bytes are gone")
+BYTES_CHANGED = Proof("bytes_changed", "the stored bytes are not those that were uploaded")
+
+
+def prove(quote: str, place: QuotePlace, extraction: Extraction) -> Proof:
+    """Check that the quote is at its place in the extracted text, and on its page and lines."""
+    text = extraction.text
+    if not quote or quote not in text:
+        return Proof("not_found", "the source does not contain these words")
+    if place.char_start < 0 or text[place.char_start : place.char_end] != quote:
+        return Proof("elsewhere", "the source contains these words, but not at this place")
+    around = [
+        chunk for chunk in extraction.chunks if chunk.char_start < place.char_end and place.char_start < chunk.char_end
+    ]
+    pages = {chunk.page for chunk in around}
+    if place.page not in pages:
+        listed = ", ".join(str(page) for page in sorted(page for page in pages if page))
+        return Proof("elsewhere", f"these words are on page {listed}" if listed else "the source has no pages")
+    if not _has_lines(around, place.line_start, place.line_end):
+        return Proof("elsewhere", "these words are on other lines")
+    return Proof("proven", "in the stored bytes, word for word")
+
+
+def _has_lines(around: Sequence[Chunk], first: int | None, last: int | None) -> bool:
+    """Whether the quote's lines fit those of the passages around it.
+
+    Line numbers are None for formats without lines. Passages may have been split differently since the answer, so
+    either range may contain the other.
+    """
+    starts = [chunk.line_start for chunk in around if chunk.line_start is not None]
+    ends = [chunk.line_end for chunk in around if chunk.line_end is not None]
+    if first is None or last is None or not starts or not ends:
+        return first is None and last is None and not starts
+    return min(starts) <= first <= last <= max(ends) or first <= min(starts) <= max(ends) <= last
