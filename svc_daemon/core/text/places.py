@@ -54,8 +54,8 @@ class PlaceFinder:
             return known
         places: list[list[Place]] = [[] for _ in range(self._count)]
         by_position: dict[int, tuple[str, Place]] = {}
-        for position, placed in self._find_terms(text, language):
-            place = placed.start, placed.end
+        for position, begin, placed in self._find_terms(text, language):
+            place = begin + placed.start, begin + placed.end
             for number in self._single.get((placed.term, placed.in_forms), ()):
                 places[number].append(place)
             if self._runs and not placed.in_forms:
@@ -70,8 +70,11 @@ class PlaceFinder:
             self._short[text, language] = found
         return found
 
-    def _find_terms(self, text: str, language: str) -> Iterator[tuple[int, PlacedTerm]]:
-        """Find the terms that are wanted, each with the number of its word in the text, which is right for runs."""
+    def _find_terms(self, text: str, language: str) -> Iterator[tuple[int, int, PlacedTerm]]:
+        """Find the terms that are wanted, each with the number of its word in the text and the start of its piece.
+
+        The numbers are right if there are runs.
+        """
         if text.isascii() and not self._needs_all:
             spans = self._find_pieces(text)
         else:
@@ -84,7 +87,7 @@ class PlaceFinder:
                 nth, is_long = position, len(piece) > LONGEST_PIECE
                 for placed in (place_terms if is_long else recall_terms)(piece, language):
                     if placed.term in self._wanted:
-                        yield nth, placed._replace(start=begin + placed.start, end=begin + placed.end)
+                        yield nth, begin, placed
                     nth += not placed.in_forms
             position += len(inner)
 

@@ -187,7 +187,8 @@ class Matcher:
         apart = [
             way
             for way in splits(word.text, languages)
-            if min(counts := [self._count("words", term) for term in way.terms]) > 0 and min(counts) <= PAIR_MOST
+            if all(self._count("words", term) for term in way.terms)
+            and min(self._count("words", term) for term in way.terms) <= PAIR_MOST
         ]
         return [*word.alternatives, *apart]
 
