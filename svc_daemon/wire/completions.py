@@ -13,6 +13,10 @@ from svc_daemon.wire.sources import Location
 MOST_CHECKED, MOST_QUOTES = 200_000, 1000
 
 
+#: Fields of OpenAI's requests that would change an answer there, and have no effect here.
+UNHEEDED = ("temperature", "top_p", "max_tokens", "max_completion_tokens", "max_output_tokens")
+
+
 def in_parts(kind: str) -> Callable[[Any], Any]:
     """Return a validator that converts a string to a list with one part, whose type is `kind`."""
     return lambda sent: [{"type": kind, "text": sent}] if isinstance(sent, str) else sent

@@ -310,3 +310,19 @@ def test_the_first_questions_on_a_few_documents_are_answered_and_others_not(work
     for question in re.findall(r"\w[^?]+\?", NOT_ON_THEM):
         answer = ask(working, question)
         assert (answer["grounded"], answer["sources"]) == (False, []), question
+
+
+@pytest.mark.parametrize(
+    ("door", "fields", "named"),
+    [
+        (RESPONSES, {"temperature": 0.5, "max_output_tokens": 9, "top_p": 1}, "temperature, top_p, max_output_tokens"),
+        (RESPONSES, {"instructions": "Rhyme."}, "instructions"),
+        (CHAT, {"max_tokens": 9}, "max_tokens"),
+        (CHAT, {"max_completion_tokens": 9, "temperature": 0}, "temperature, max_completion_tokens"),
+    ],
+)
+def test_parameters_without_effect_are_named_in_the_warnings(
+    knowing: Daemon, door: str, fields: dict[str, Any], named: str
+) -> None:
+    warning = f"Without effect: {named}; no language model writes the answers here."
+    assert ask(knowing, VACATION, door, **fields)["warnings"] == [warning]

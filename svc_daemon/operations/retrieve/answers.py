@@ -47,12 +47,20 @@ class Ask:
     turns: tuple[Turn, ...]
     #: The caller's instructions on how to answer.
     instructions: str = ""
+    #: Names of parameters that the caller has sent, and that no answer heeds.
+    unheeded: tuple[str, ...] = ()
     #: Search only these buckets; None means all that the agent searches.
     buckets: tuple[str, ...] | None = None
 
     @property
     def question(self) -> str:
         return self.turns[-1].text
+
+    def list_unused(self, *, has_model: bool) -> list[str]:
+        """Return a warning that names what the caller has sent without an effect, if anything."""
+        unused = [*(["instructions"] if self.instructions and not has_model else []), *self.unheeded]
+        why = "the service chooses this itself" if has_model else "no language model writes the answers here"
+        return [f"Without effect: {', '.join(unused)}; {why}."] if unused else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +143,7 @@ async def answer(context: Context, key: KeyRow, ask: Ask) -> AnswerStream:
                 yield cited[-1]
             else:
                 related = () if piece.grounded else tuple(map(cite, findings.nearest))
-                warnings = (*results.warnings, *piece.warnings)
+                warnings = (*results.warnings, *piece.warnings, *ask.list_unused(has_model=context.llm is not None))
                 unmatched = () if piece.grounded and cited and not piece.unmatched else findings.unmatched
                 yield replace(piece, cited=tuple(cited), related=related, warnings=warnings, unmatched=unmatched)
 
