@@ -126,7 +126,10 @@ class RefreshingWorker(Worker):
         try:
             await context.upload_priority.let_uploads_go_first()
             extraction = await extracting.read(context, self._extractor, read)
-            is_alike = fresh.type == readiness.PAGE and await is_read_alike(context, reading.source, extraction)
+            # Lost bytes are restored, even of a page with the same text.
+            is_kept = await context.blobs.blob(reading.source.blob_name).find() is not None
+            is_same_page = is_kept and fresh.type == readiness.PAGE
+            is_alike = is_same_page and await is_read_alike(context, reading.source, extraction)
         except BaseException:
             await context.blobs.drop([fresh.blob_name])
             raise

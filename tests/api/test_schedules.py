@@ -269,6 +269,29 @@ def test_deleted_and_detached_sources_are_not_tried_and_tried(working: Daemon, s
     assert working.count("sources") == 1
 
 
+def test_sources_of_archived_buckets_are_not_tried_until_a_bucket_is_active_again(
+    working: Daemon, site: Site, page: str
+) -> None:
+    working.patch("/v1/buckets/inbox", status="archived")
+    working.make_bucket("outbox")
+    body = {"url": site.url("/notes.md"), "refresh": {"every_seconds": DAY}}
+    other = str(working.post("/v1/buckets/outbox/files/import", 201, json=body)["id"])
+    working.wait_ready(other)
+    asked = len(site.server.requests)
+    try_again(working, other)
+    assert [each.path for each in site.server.requests[asked:]] == ["/notes.md"]
+    working.patch("/v1/buckets/inbox", status="active")
+    working.wake()
+    working.wait(lambda: schedule(working, page)["tried_at"] is not None, "the page is tried")
+
+
+def test_lost_bytes_are_restored_by_a_try(working: Daemon, site: Site, page: str) -> None:
+    working.lose_blob(page)
+    try_again(working, page)
+    assert working.ask("GET", f"/v1/sources/{page}/content").content == PAGE
+    working.wait(lambda: working.found("ochre") == [page], "the text is found")
+
+
 def test_a_source_deleted_during_its_refresh_stays_deleted(working: Daemon, site: Site, page: str) -> None:
     site.put("/page", PAGE.replace(b"ochre", b"crimson"))
     with working.provider.held("put_documents") as hold:

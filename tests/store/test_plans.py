@@ -15,6 +15,7 @@ from svc_daemon.store.rows import (
     idempotency,
     keys,
     memberships,
+    refreshes,
     sources,
     tasks,
     tombstones,
@@ -99,6 +100,8 @@ INDEXES: list[tuple[Callable[[Connection], object], str]] = [
     (lambda db: idempotency.delete_expired_answers(db, "1"), "idempotency_by_age"),
     (lambda db: memberships.claim_syncs(db, NOW, 10.0, 64), "memberships_due (due_at>? AND due_at<?)"),
     (memberships.next_sync_due, "memberships_due"),
+    (lambda db: refreshes.list_due_refreshes(db, NOW, [], 4), "SEARCH sources USING INDEX sources_to_refresh"),
+    (lambda db: refreshes.next_refresh_due(db, []), "sources_to_refresh"),
     (lambda db: memberships.has_expired_syncs(db, 1.0, 60.0), "memberships_leased"),
     (lambda db: memberships.release_expired_syncs(db, NOW, 1.0, 60.0), "memberships_leased"),
     (lambda db: tasks.find_open_rebuild(db, OURS), "tasks_rebuild"),
@@ -149,7 +152,7 @@ INDEXES: list[tuple[Callable[[Connection], object], str]] = [
 
 #: These sort or group the few rows that they find; all others return rows in the order of the index.
 SORTED = {"SEARCH d USING INDEX deliveries_due", MEMBERS, "SEARCH t USING PRIMARY KEY"}
-SORTED |= {"memberships_by_status (bucket_id=? AND source_status=?)"}
+SORTED |= {"memberships_by_status (bucket_id=? AND source_status=?)", "SEARCH sources USING INDEX sources_to_refresh"}
 
 
 @pytest.mark.rule("log.turns")

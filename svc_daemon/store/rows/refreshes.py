@@ -15,10 +15,13 @@ STALE = (
     "CASE WHEN s.refresh IS NULL OR NOT json_valid(s.refresh) THEN 0"
     " WHEN CAST(json_extract(s.refresh, '$.failures') AS BIGINT) > 0 THEN 1 ELSE 0 END"
 )
-#: Sources that can be fetched now. Others are due as soon as they are indexed, or their team's index is rebuilt.
+#: Sources that can be fetched now. Others are due as soon as they are indexed, their team's index is rebuilt, or one of
+#: their buckets is active again.
 _SETTLED = (
     " AND status IN ('active', 'failed')"
     " AND NOT EXISTS (SELECT 1 FROM teams_in_maintenance r WHERE r.team_id = sources.team_id)"
+    " AND (EXISTS (SELECT 1 FROM memberships m JOIN buckets b ON b.id = m.bucket_id AND b.status = 'active'"
+    "   WHERE m.source_id = sources.id) OR NOT EXISTS (SELECT 1 FROM memberships m WHERE m.source_id = sources.id))"
     " AND refresh_host NOT IN (SELECT value FROM json_each(:busy))"
 )
 
@@ -47,11 +50,11 @@ def list_due_refreshes(connection: Connection, now: str, busy: list[str], limit:
 def next_refresh_due(connection: Connection, busy: list[str]) -> str | None:
     """Return when the next source is due, without those of hosts in `busy`; None if there is none."""
     row = connection.execute(
-        f"SELECT MIN(refresh_due_at) AS due FROM sources WHERE refresh_due_at IS NOT NULL{_SETTLED}",  # noqa: S608
+        f"SELECT refresh_due_at FROM sources WHERE refresh_due_at IS NOT NULL{_SETTLED}"  # noqa: S608
+        " ORDER BY refresh_due_at LIMIT 1",
         {"busy": json.dumps(busy)},
     ).fetchone()
-    due: str | None = row["due"]
-    return due
+    return str(row["refresh_due_at"]) if row else None
 
 
 def update_refresh(connection: Connection, source: SourceRow) -> None:
