@@ -1,5 +1,6 @@
 """Sources that keep themselves up to date: what a schedule fetches, when, and what stays when a try fails."""
 
+import threading
 from typing import Any
 
 import pytest
@@ -8,10 +9,12 @@ from svc_daemon.core.access import api_keys
 from svc_daemon.operations.remove.sweeping import recall_far_pauses
 from svc_daemon.settings.limits import Limits
 from svc_daemon.store.rows.sources import find_source
+from tests.acceptance.installations import PATIENCE_S
 from tests.api.answers import body_of, details_of, refused_field
 from tests.api.daemons import LOOPBACK, NOTES, Daemon
 from tests.api.fixtures import MakeDaemon
 from tests.api.sites import PAGE, Site, receiving
+from tests.fetch.servers import Exchange, serving
 
 HOUR, DAY = 3600, 86_400
 
@@ -267,6 +270,36 @@ def test_deleted_and_detached_sources_are_not_tried_and_tried(working: Daemon, s
     try_again(working, notes)
     assert [each.path for each in site.server.requests[asked:]] == ["/notes.md"]
     assert working.count("sources") == 1
+
+
+def test_a_host_that_another_node_is_asking_is_left_alone_meanwhile(working: Daemon, site: Site, page: str) -> None:
+    other = add(working, site.server.url("/notes.md", host="localhost"), "files/import")
+    asked = len(site.server.requests)
+    with working.holding("refresh 127.0.0.1"):
+        try_again(working, other)
+        assert [each.path for each in site.server.requests[asked:]] == ["/notes.md"]
+    working.wait(lambda: schedule(working, page)["tried_at"] is not None, "the page is tried")
+
+
+def test_each_host_is_asked_one_url_at_a_time(working: Daemon) -> None:
+    is_slow, released = threading.Event(), threading.Event()
+
+    def answer(exchange: Exchange) -> None:
+        if is_slow.is_set() and exchange.request.headers["host"].startswith("127.0.0.1"):
+            assert released.wait(PATIENCE_S)
+        exchange.answer(200, NOTES + exchange.request.path.encode(), content_type="text/markdown")
+
+    with serving(answer) as server:
+        pages = [add(working, server.url(f"/{number}.md"), "files/import") for number in range(3)]
+        other = add(working, server.url("/other.md", host="localhost"), "files/import")
+        is_slow.set()
+        asked = len(server.requests)
+        try_again(working, other)
+        hosts = [each.headers["host"].partition(":")[0] for each in server.requests[asked:]]
+        assert sorted(hosts) == ["127.0.0.1", "localhost"]
+        released.set()
+        for each in pages:
+            working.wait(lambda: schedule(working, each)["tried_at"] is not None, "every page is tried")  # noqa: B023
 
 
 def test_sources_of_archived_buckets_are_not_tried_until_a_bucket_is_active_again(
