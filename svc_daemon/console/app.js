@@ -41,7 +41,7 @@ async function showView() {
 	show(main);
 	scrollTo(0, 0);
 	try {
-		await (VIEWS[name] || showBuckets)({ main, signal, rest, query, set, title, isBack: top > 0 });
+		await (Object.hasOwn(VIEWS, name) ? VIEWS[name] : showBuckets)({ main, signal, rest, query, set, title, isBack: top > 0 });
 		if (top && !signal.aborted) scrollTo(0, top);
 		put(announcer, document.title);
 	} catch (error) {

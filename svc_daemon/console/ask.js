@@ -1,6 +1,6 @@
 // The view of a question: the answer as it is written, its numbered quotes, and the clicked one in its place.
 
-import { at, attempt, badge, button, h, listed, live, place, put, said, sent, show } from "./dom.js";
+import { at, attempt, badge, button, cutter, h, listed, live, place, put, said, sent, show } from "./dom.js";
 import { bucketChips, split } from "./search.js";
 import { get, post, readEvents, send } from "./session.js";
 import { passages, placeOf } from "./source.js";
@@ -38,12 +38,17 @@ export async function showAsk({ main, signal, query, set, title }) {
 		const states = sources.map(() => h("span.state.wait", "being checked"));
 		show(quotes, sources.map((each, index) => quote(each, `[${each.number}] ${each.title}`, states[index])));
 		show(related, answer.related.length > 0 && [h("h2", "Related, but no answer"), h("ul.hits", answer.related.map((each) => quote(each, each.title)))]);
-		const { data } = sources.length ? await post(at`citations/verify`, { text: answer.text, question: query.q, sources }, signal).catch(() => ({ data: [] })) : {};
-		sources.forEach(({ number }, index) => {
-			const found = data.find((each) => each.number === number);
-			put(states[index], found ? (found.proven ? "proven" : `not proven: ${listed(found.reason, ...(found.changes || []))}`) : "not checked");
-			states[index].className = `state ${found ? (found.proven ? "ok" : "bad") : "wait"}`;
-		});
+		const quoted = sources.map(({ number, quote, title, location }) => ({ number, quote, title, headings: location.headings }));
+		const { data } = sources.length ? await post(at`citations/verify`, { text: answer.text, question: query.q, quotes: quoted }, signal) : {};
+		// A quote is proven if it stands in the stored bytes, read again, and no sentence changes what it says.
+		await Promise.all(sources.map(async ({ number, quote, source_id: id, location }, index) => {
+			const read = await get(at`sources/${id}/text`, { verify: "content" }, signal);
+			const { result, changes } = data.find((each) => each.number === number);
+			const isThere = read.content.unchanged && cutter(read.text).cut(location.char_start, location.char_end) === quote;
+			const isProven = isThere && result !== "changed";
+			put(states[index], isProven ? "proven" : isThere ? `not proven: the answer changes ${listed(...changes)}` : "not proven: it is not in the stored document");
+			states[index].className = `state ${isProven ? "ok" : "bad"}`;
+		}));
 	}
 
 	const run = () => attempt(text, async () => {
@@ -70,7 +75,7 @@ export async function showAsk({ main, signal, query, set, title }) {
 		h("div.beside", h("div", text, verdict, quotes, related), side));
 	field.addEventListener("keydown", (event) => event.key === "Enter" && !event.shiftKey && !event.isComposing && sent(submit)(event));
 	const [question, buckets, answer] = JSON.parse(sessionStorage.getItem(PLACE) || "[]");
-	if (answer && question === query.q && (buckets || "") === (query.b || "")) finish(answer);
+	if (answer && question === query.q && (buckets || "") === (query.b || "")) attempt(verdict, () => finish(answer));
 	else if (!query.q) field.focus();
 	await drawChips();
 }

@@ -4,7 +4,7 @@ import { ask, at, attempt, badge, button, bytes, choice, count, dotted, h, keyed
 import { bucketState, counts, summary } from "./buckets.js";
 import { onEvent } from "./live.js";
 import { longTable } from "./rows.js";
-import { can, get, post, send } from "./session.js";
+import { call, can, get, post } from "./session.js";
 import { uploadPanel } from "./uploads.js";
 
 const STATES = { "": "All states", failed: "Failed", queued: "Waiting", indexing: "Being read", active: "Read" };
@@ -89,7 +89,7 @@ export async function showBucket({ main, signal, rest: [slug], query, set, title
 			again();
 		}
 	});
-	const remove = async (verb, path) => (await confirmRemoval([...chosen.values()], verb, bucket.id)) && doEach(({ id }) => send("DELETE", path(id)), `${verb}${verb === "Delete" ? "d" : "ed"}`);
+	const remove = async (verb, path) => (await confirmRemoval([...chosen.values()], verb, bucket.id)) && doEach(({ id }) => call("DELETE", path(id)), `${verb}${verb === "Delete" ? "d" : "ed"}`);
 	const retryOne = ({ id, status }) => (status === "failed" ? post(at`sources/${id}/retry`) : Promise.resolve());
 
 	const body = h("tbody"), counted = live("p.faint"), none = h("p.empty");

@@ -2,7 +2,7 @@
 
 import { at, attempt, badge, bytes, count, dotted, h, keyed, listed, live, number, put, said, sent, show, soon, time, to, words } from "./dom.js";
 import { onEvent } from "./live.js";
-import { can, get, getBuckets, send, session } from "./session.js";
+import { call, can, get, getBuckets, session } from "./session.js";
 
 // How a bucket is, in words, and `bad`, `wait`, `ok` or `none`: never better than its sources.
 export function bucketState({ status, lastDeleteError, bucketStore: store }) {
@@ -56,25 +56,25 @@ function keyLine(all) {
 
 // One line on how the service is, and whether it is well.
 async function healthLine(signal) {
-	const [health, status] = await Promise.all([get("/healthz", {}, signal), get(at`status`, {}, signal).catch(() => ({}))]);
-	const { queue, shortage, embedding } = health, { vectors, disk } = status;
-	const left = vectors?.seconds_left, tasks = queue ? queue.queued + queue.running : 0;
-	const troubles = listed(
-		health.status !== "ok" && "The service can't write, and needs its operator",
-		shortage && `Waiting for ${words(shortage.lack)}: ${shortage.message}`,
-		embedding.state === "failing" && `Search by meaning fails: ${embedding.message}`,
-		status.last_trouble?.message,
-	);
-	const meaning = { off: "search by words only", loading: "search by meaning is loading", ready: "search by meaning works" }[embedding.state];
-	const pending = vectors?.pending && `${count(vectors.pending, "passage")} without vectors${left ? `, about ${count(Math.ceil(left / 60), "minute")} left` : ""}`;
-	const queued = tasks ? `${count(tasks, "task")} in the queue` : "Nothing in the queue";
-	return [dotted(troubles, queued, meaning, pending, disk && `${bytes(disk.free_bytes)} free on the disk`), troubles && "bad"];
+	const { status, queue, vectors, disk, shortage, last_trouble: last } = await get(at`status`, {}, signal);
+	const tasks = queue.queued + queue.running, { missing, seconds_left: left } = vectors;
+	const isBad = status !== "ok" || shortage || vectors.state === "failing" || (last && !last.until);
+	const meaning = { off: "search by words only", loading: "search by meaning is loading", ready: "search by meaning works", failing: "search by meaning fails" };
+	return [dotted(
+		status !== "ok" && "The service can't write, and needs its operator",
+		shortage && `Waiting for ${words(shortage.lack)}`,
+		last && (last.until ? ["Last trouble: ", last.message, " (until ", time(last.until).textContent, ")"].join("") : last.message),
+		tasks ? `${count(tasks, "task")} in the queue` : "Nothing in the queue",
+		meaning[vectors.state],
+		missing && `${count(missing, "passage")} without vectors${left ? `, about ${count(Math.ceil(left / 60), "minute")} left` : ""}`,
+		disk && `${bytes(disk.free_bytes)} free on the disk`,
+	), isBad && "bad"];
 }
 
 function newBucket() {
 	const slug = h("input", { id: "slug", required: true, autocomplete: "off", placeholder: "such as handbook" }), outcome = live();
 	const create = () => attempt(outcome, async () => {
-		await send("PUT", at`buckets/${slug.value}`);
+		await call("PUT", at`buckets/${slug.value}`);
 		location.hash = to`b/${slug.value}`;
 	});
 	return h("form.apart.narrow", { onsubmit: sent(create) }, h("label", { for: "slug" }, "New bucket"), h("div.line", slug, h("button", "Create")), outcome);

@@ -56,3 +56,6 @@ export function update() {
 }
 
 document.addEventListener("visibilitychange", update);
+// A page that the browser keeps for "back" must hold no connection.
+addEventListener("pagehide", () => open?.abort());
+addEventListener("pageshow", (event) => event.persisted && update());

@@ -42,9 +42,10 @@ export function longTable({ table, body, height, read, make, signal, onDraw }) {
 
 	async function look() {
 		const mine = round;
+		let index = draw();
 		if (busy === mine) return;
 		busy = mine;
-		for (let index = draw(); index >= 0; index = draw()) {
+		for (; index >= 0; index = draw()) {
 			const { rows, has_more: more, last_id: after } = await read(pages[index].after, PAGE).catch((error) => {
 				busy = -1;
 				throw error;

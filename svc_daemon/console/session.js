@@ -56,7 +56,7 @@ export async function take(key) {
 // End the session, here and in the other tabs, and revoke its key if it may do that.
 export async function signOut() {
 	const { key, name, id } = held;
-	if (name === "console" && can("key:manage")) await send("DELETE", at`keys/${id}`).catch(() => {});
+	if (name === "console" && can("key:manage")) await call("DELETE", at`keys/${id}`).catch(() => {});
 	channel.postMessage({ ended: key });
 	if (held) end("You have signed out.");
 }
@@ -90,8 +90,10 @@ export async function send(method, path, { body, headers = {}, signal, key = hel
 	throw new Trouble(answer.status, error || { message: `The service answered ${answer.status}.` });
 }
 
-export const get = async (path, query, signal, key) => (await send("GET", path + search(query), { signal, key })).json();
-export const post = async (path, body, signal, options) => (await send("POST", path, { body, signal, ...options })).json();
+// Send a request, and read the response as JSON. One that is not read keeps its connection.
+export const call = async (method, path, options) => (await send(method, path, options)).json();
+export const get = (path, query, signal, key) => call("GET", path + search(query), { signal, key });
+export const post = (path, body, signal, options) => call("POST", path, { body, signal, ...options });
 
 // Read server-sent events from a response: calls `take(id, data)` for each; a comment has no data.
 export async function readEvents(answer, take) {

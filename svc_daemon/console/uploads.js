@@ -11,13 +11,13 @@ const PLACE = "svc.uploads", FILES = 100, PACK_BYTES = 200e6;
  */
 let items = [];
 const watchers = new Set();
-const save = soon(() => session() && sessionStorage.setItem(PLACE, JSON.stringify(items)), 300);
+const write = () => session() && sessionStorage.setItem(PLACE, JSON.stringify(items));
 const isRunning = ({ state }) => state === "reading" || state === "sending";
 const isBad = ({ state }) => ["refused", "lost", "failed"].includes(state);
 
 function change(some, facts) {
 	for (const item of some) Object.assign(item, facts);
-	save();
+	if (facts) write();
 	watchers.forEach((each) => each());
 }
 
@@ -40,6 +40,7 @@ async function sendBytes(url, blob, note) {
 	const put = async (range, body) => {
 		const headers = { "Content-Range": `bytes ${range}/${blob.size}`, "X-Guploader-No-308": "yes" };
 		const answer = await send("PUT", new URL(url).pathname, { key: "", body, headers });
+		await answer.text();
 		return answer.headers.has("X-Http-Status-Code-Override") ? Number(/-(\d+)$/.exec(answer.headers.get("Range"))?.[1] ?? -1) + 1 : blob.size;
 	};
 	for (let from = 0, isUnsure = false; from < blob.size; note(from)) {
@@ -82,24 +83,27 @@ async function sendBatch(slug, mine, files) {
 }
 
 // Make sources of what was sent of a batch, and note what was not.
-async function finish(slug, batchId, mode = "finalize_uploaded") {
+async function finish(slug, batchId) {
 	const itemsOf = (each) => items.filter((item) => item.batch === batchId && item.id === each.client_file_id);
-	const found = await patiently(() => post(at`buckets/${slug}/batches/${batchId}/finalize`, { mode }));
+	const found = await patiently(() => post(at`buckets/${slug}/batches/${batchId}/finalize`, {}));
 	for (const each of [...found.finalized, ...found.replayed]) change(itemsOf(each), { state: each.status || "queued", source: each.knowledge_id });
 	for (const each of found.failed) change(itemsOf(each), { state: "refused", error: each.error.message });
-	if (found.pending.some((each) => each.reason === "time_budget_exhausted")) return finish(slug, batchId, mode);
+	if (found.pending.some((each) => each.reason === "time_budget_exhausted")) return finish(slug, batchId);
 	const reasons = { checksum_mismatch: "The file changed while it was sent. Add it again.", blob_not_uploaded: "It was not sent. Add it again." };
 	for (const each of found.pending) change(itemsOf(each), { state: "lost", error: reasons[each.reason] });
 	// Nobody has these files any more, so the batch can end.
-	return found.pending.length && mode !== "abandon_pending" ? finish(slug, batchId, "abandon_pending") : follow(batchId);
+	if (found.pending.length) await post(at`buckets/${slug}/batches/${batchId}/finalize`, { mode: "abandon_pending" }).catch(() => {});
+	follow(batchId);
 }
 
 // Ask how the sources of a batch are. What can't be answered is asked again with the next event.
 async function follow(batchId) {
 	const found = await get(at`knowledge/batches/${batchId}`, { include_items: "true" }).catch(() => ({ items: [] }));
+	const byId = new Map(items.map((item) => [item.id, item]));
 	for (const { client_file_id: id, knowledge_id: source, status: state, ready, error } of found.items) {
-		if (source) change(items.filter((item) => item.batch === batchId && item.id === id), { state, ready, source, error: error?.message });
+		if (source && byId.has(id)) Object.assign(byId.get(id), { state, ready, source, error: error?.message });
 	}
+	change([], {});
 }
 
 // Add files, as pairs of name and file. What this tab has sent there already is left out.
@@ -111,7 +115,7 @@ async function addFiles(slug, pairs) {
 		return item;
 	});
 	items.push(...added);
-	change([]);
+	change([], {});
 	for (let at = 0; at < added.length; ) {
 		const group = [];
 		for (let size = 0; at < added.length && group.length < FILES && size + added[at].size <= Math.max(PACK_BYTES, added[at].size); at++) {
@@ -162,7 +166,7 @@ function itemRow({ name, size }) {
 export function uploadPanel(slug, signal, target, mayAdd) {
 	const list = h("ul.files", { tabindex: "0", "aria-label": "Files" }), summary = live("p.grow");
 	const isOver = (item) => item.bucket === slug && (item.ready || isBad(item));
-	const clear = button("Clear the list", () => ((items = items.filter((item) => !isOver(item))), change([])), ".quiet");
+	const clear = button("Clear the list", () => ((items = items.filter((item) => !isOver(item))), change([], {})), ".quiet");
 	const panel = h("div.uploads", h("div.line", summary, clear), list);
 	const draw = soon(() => {
 		const mine = items.filter((item) => item.bucket === slug), bad = mine.filter(isBad).length;

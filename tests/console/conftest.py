@@ -1,0 +1,38 @@
+"""One browser for the tests of a file, and an installation with a handbook for it."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.acceptance.installations import Installation
+from tests.console.browsers import OpenPage, Page, browsing
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    with browsing(tmp_path_factory.mktemp("profile")) as driver:
+        yield driver
+
+
+@pytest.fixture
+def open_page(browser: Any) -> Iterator[OpenPage]:
+    """Opens a signed-in page, and holds it to its word after the test: nothing foreign asked for, nothing refused."""
+    opened: list[Page] = []
+
+    def open_one(installation: Installation) -> Page:
+        page = Page(browser, installation)
+        page.requests()
+        page.complaints()
+        page.sign_in()
+        opened.append(page)
+        return page
+
+    yield open_one
+    for page in opened:
+        foreign = [
+            url for url in page.requests() if not url.startswith((page.base_url, "about:", "blob:", "data:", "chrome:"))
+        ]
+        refused = [each for each in page.complaints() if "Content Security Policy" in each or "TypeError" in each]
+        assert (foreign, refused) == ([], [])
+        page.run("sessionStorage.clear()")
