@@ -234,7 +234,10 @@ class _AllView(_View):
         # A key that may only create buckets can't see these.
         with suppress(ApiError):
             service, watchers = self.client.status(), self.client.watchers()["data"]
-            answer = {**answer, "service": _without_request(service), "watchers": watchers}
+            # `--watch` shows what changes, and free bytes and times of reports always do.
+            kept = {name: value for name, value in service.items() if name not in ("disk", "request_id")}
+            seen = [{name: value for name, value in each.items() if name != "reported_at"} for each in watchers]
+            answer = {**answer, "service": kept, "watchers": seen}
         return answer
 
     def text(self, answer: JsonMapping) -> str:
