@@ -138,9 +138,11 @@ OPENED_BY: dict[str, tuple[str, ...]] = {
     ),
 }
 #: What any key may ask.
-ANY_KEY = """GET /version, GET /limits, GET /models, GET /models/{model}, GET /rag-agent/models"""
-#: What needs no key at all; the token of a storage path is the authority there.
-NO_KEY = "PUT /storage/{session_id}/{token}, OPTIONS /storage/{session_id}/{token}"
+ANY_KEY = (
+    """GET /version, GET /limits, POST /console/sessions, GET /models, GET /models/{model}, GET /rag-agent/models"""
+)
+#: What needs no key at all; the token of a storage path, or the code of a console session, is the authority there.
+NO_KEY = "POST /console/sessions/exchange, PUT /storage/{session_id}/{token}, OPTIONS /storage/{session_id}/{token}"
 
 
 def routes(listed: str) -> list[str]:
@@ -187,7 +189,7 @@ def test_the_capability_alone_opens_its_route_and_any_key_what_is_open(shared: D
         assert ask_nothing(shared, row, shared.add_key(capability)).status_code not in {401, 403}
     for row in ENDPOINTS:
         if name_of(row) in routes(ANY_KEY):
-            assert ask_nothing(shared, row, shared.add_key(keys.AGENT_READ)).status_code in {200, 400, 404}
+            assert ask_nothing(shared, row, shared.add_key(keys.AGENT_READ)).status_code in {200, 201, 400, 404}
 
 
 @pytest.mark.rule("auth.lists")
@@ -200,7 +202,7 @@ def test_what_a_key_may_create_or_read_it_may_list_and_nothing_else(shared: Daem
             continue
         answer = ask_nothing(shared, row, key)
         if capability in (keys.READ, *opening):
-            assert answer.status_code in {200, 400, 404}, row.path
+            assert answer.status_code in {200, 201, 400, 404}, row.path
         else:
             assert details_of(answer, "forbidden_project_key") == {"required_capability": keys.READ}, row.path
 
