@@ -121,7 +121,8 @@ def state_of(source: Mapping[str, Any]) -> str:
 def place_of(location: Mapping[str, Any]) -> str:
     """Describe where a passage is in its document, such as `page 3` or `lines 4-7`."""
     if location.get("page"):
-        return f"page {location['page']}"
+        scanned = f" (scan, {location.get('confidence') or 0:.0%} certain)" if location.get("ocr") else ""
+        return f"page {location['page']}{scanned}"
     first, last = location.get("line_start"), location.get("line_end")
     if not first:
         return ""
@@ -151,6 +152,13 @@ def duration(seconds: float) -> str:
         if seconds >= length:
             return f"{seconds / length:.0f} {unit}"
     return f"{seconds:.0f} s"
+
+
+def scan_progress(progress: Mapping[str, Any]) -> str:
+    """Describe how far a scan is, such as `12 of 40 pages recognised, 3 min left`."""
+    left = progress.get("seconds_left")
+    rest = "" if left is None else f", {duration(left)} left"
+    return f"{progress['pages_done']} of {counted(progress['pages_total'], 'page')} recognised{rest}"
 
 
 def cut(text: str, columns: int) -> str:

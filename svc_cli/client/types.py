@@ -337,7 +337,7 @@ class SourceFilters(TypedDict, total=False):
     """The filters of a list; those that are given must all match."""
 
     status: str
-    """all, queued, indexing, active or failed; without it, active members."""
+    """all, queued, indexing, active, failed or unread_scan; without it, active members."""
     type: str
     """file, page or qa."""
     tag: str

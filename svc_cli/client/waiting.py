@@ -20,6 +20,8 @@ GONE = "gone"
 #: Events after which a source may be settled (ready, failed, deleted or replaced). The last event is about a rebuild of
 #: the index, during which no source is ready.
 SETTLING = ("source.ready", "source.failed", "source.deleted", "source.replaced", "store.maintenance")
+#: An event about the progress of a source.
+SCANNING = "source.scanning"
 #: Events after which a batch may have ended.
 ENDING = ("batch.completed", "batch.expired")
 #: Codes for a route that an older service doesn't have.
@@ -80,6 +82,8 @@ class Watch:
         #: A bucket that contains all of the sources. Its list of sources is read if many are unsettled.
         self.bucket = bucket
         self.failed_count = 0
+        #: How far the scan is of which a page was read last; empty if none is being read.
+        self.scan: JsonMapping = {}
         #: Ids of unsettled sources, in the given order; the values are not used.
         self._open = dict.fromkeys(self.seen)
         #: For each batch, oldest first, the sources whose states are read from it.
@@ -93,6 +97,7 @@ class Watch:
         if source_id in self._open and is_settled(source):
             del self._open[source_id]
             self.failed_count += source.get("status") == "failed"
+            self.scan = {}
 
     @property
     def open_ids(self) -> list[str]:
@@ -122,7 +127,7 @@ def wait_until_settled(
     Deleted and replaced sources have the status `gone`. Raises WaitTimedOut after `timeout_s`.
     """
     deadline_s = None if timeout_s is None else clock() + timeout_s
-    with _saying_what_is_left(watch), following(client, SETTLING) as follower:
+    with _saying_what_is_left(watch), following(client, (*SETTLING, SCANNING)) as follower:
         if follower is not None:
             look_up(client, watch)
         pause_s = FIRST_PAUSE_S
@@ -180,6 +185,8 @@ def _take_events(client: EventReader, watch: Watch, events: Iterable[JsonMapping
         if source_id is None:
             # An event without a source id is a RESYNC or a rebuilt index. After either, the known states may be wrong.
             look_up(client, watch)
+        elif event["type"] == SCANNING:
+            watch.scan = data if source_id in watch.seen else watch.scan
         elif source_id in watch.seen and event["type"] in ("source.deleted", "source.replaced"):
             watch.see(source_id, _gone(source_id, data.get("replaced_by")))
         elif source_id in watch.seen:

@@ -62,23 +62,18 @@ SourceBucketOption = Annotated[
     typer.Option("--bucket", "-b", metavar="BUCKET", help="Look for SOURCE only in this bucket.  [env: SVC_BUCKET]"),
 ]
 #: How a command that changes something takes a source. The bucket of the settings doesn't count there.
-ExactSourceArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="SOURCE",
-        help="The source, by id, by the beginning of its id (at least 8 characters after src_), or with -b by its "
-        "exact title.",
-    ),
+ImagesOption = Annotated[
+    bool,
+    typer.Option("--images", help="Read pictures in folders, too, if the service recognises text (extra `ocr`)."),
 ]
+_EXACT_SOURCE = typer.Argument(
+    metavar="SOURCE",
+    help="The source, by id, by the beginning of its id (at least 8 characters after src_), or with -b by its exact "
+    "title.",
+)
+ExactSourceArgument = Annotated[str, _EXACT_SOURCE]
 #: The same where a whole bucket can be given instead.
-ExactSourceOrNone = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="SOURCE",
-        help="The source, by id, by the beginning of its id (at least 8 characters after src_), or with -b by its "
-        "exact title.",
-    ),
-]
+ExactSourceOrNone = Annotated[str | None, _EXACT_SOURCE]
 ExactSourceBucketOption = Annotated[
     str | None, typer.Option("--bucket", "-b", metavar="BUCKET", help="Look for SOURCE only in this bucket.")
 ]

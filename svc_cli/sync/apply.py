@@ -170,7 +170,7 @@ def find_source(client: Client, source_id: str | None) -> "SourceDict | None":
 
 def _transfer(row: FileRow, content: FileContent, description: Description) -> Transfer:
     action = "updated" if description.replaces else "created"
-    item = ReportItem(path=row.path, action=action, size_bytes=row.size_bytes, sha256=row.sha256)
+    item = ReportItem(path=row.path, is_named=False, action=action, size_bytes=row.size_bytes, sha256=row.sha256)
     return Transfer(item, content, description)
 
 
@@ -261,7 +261,8 @@ def _update_source(run: SyncRun, change: Change) -> None:
 def _item_of(run: SyncRun, change: Change) -> ReportItem:
     """Convert the change to an item of the report."""
     now, row = change.now, change.row
-    item = ReportItem(path=change.path, action=_ACTIONS[change.verb], source_id=row.source_id if row else None)
+    source_id = row.source_id if row else None
+    item = ReportItem(path=change.path, is_named=False, action=_ACTIONS[change.verb], source_id=source_id)
     item.ready = row is not None and row.state == State.READY
     if now is not None:
         item.size_bytes, item.sha256 = now.size_bytes, now.sha256

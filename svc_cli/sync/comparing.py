@@ -11,14 +11,14 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import NamedTuple
 
 from svc_cli.errors import UNFORESEEN, FileRefused, SvcError, understood
 from svc_cli.sync.index import FileRow, State
 from svc_cli.sync.plan import Verb, judge
 from svc_cli.transfer.contents import FileContent, read
-from svc_cli.transfer.skips import UNREADABLE_TYPE, can_extract
+from svc_cli.transfer.skips import PICTURE, UNREADABLE_TYPE, reason_by_type
 from svc_cli.transfer.snapshots import Entry, Snapshot
 
 
@@ -155,6 +155,10 @@ class Comparison:
     def _examine(self, entry: Entry, row: FileRow | None) -> Change | None:
         """Return the change of one file; None if it was deleted during the walk."""
         filters = self.snapshot.filters
+        is_of_type = row is not None and row.state == State.SKIPPED and row.reason in (PICTURE, UNREADABLE_TYPE)
+        if is_of_type and PurePath(entry.path).suffix.lower() in filters.extensions - filters.pictures:
+            # Files of this type are read now.
+            row = None
         if row is not None and not self.is_thorough and row.is_same(entry.fingerprint):
             return Change(judge(row, row.sha256, self.owns), entry.path, row, row)
         root, hashed_ns = self.snapshot.root, time.time_ns()
@@ -172,8 +176,11 @@ class Comparison:
             return Change(judge(same, same.sha256, self.owns), entry.path, same, same)
         verb = judge(row, content.sha256, self.owns)
         now = FileRow(*fingerprint, hashed_ns, entry.path, entry.raw, content.sha256, None, None, State.SENT, None)
-        if verb is Verb.CREATE and not can_extract(entry.path, filters.extensions, root, entry.place):
-            skipped = now._replace(state=State.SKIPPED, reason=UNREADABLE_TYPE)
+        reason: str | None = None
+        if verb is Verb.CREATE:
+            reason = reason_by_type(entry.path, filters.extensions, filters.pictures, root, entry.place)
+        if reason is not None:
+            skipped = now._replace(state=State.SKIPPED, reason=reason)
             self._refreshed.append(skipped)
             return Change(Verb.SKIP, entry.path, skipped, skipped)
         return Change(verb, entry.path, row, now, content)

@@ -30,6 +30,7 @@ FIELDS: dict[str, type] = {
     "exclude": list,
     "tags": list,
     "prune": str,
+    "images": bool,
 }
 
 
@@ -57,6 +58,8 @@ class Mapping:
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
+    #: Whether pictures are sent, so that their text is recognised.
+    images: bool = False
     #: What to do with the sources of deleted files; None if settings decide.
     prune: Prune | None = None
     ownership: Ownership = Ownership.NAMED
@@ -116,7 +119,7 @@ def _read(table: Table[str, Any], source: str, base: Path, bucket: str | None) -
             raise UsageError(f"{source}: unknown setting `{key}`.", hint=f"known settings: {', '.join(FIELDS)}.")
         is_texts = isinstance(value, list) and all(isinstance(each, str) for each in value)
         if not isinstance(value, FIELDS[key]) or (FIELDS[key] is list and not is_texts):
-            kind = "a list of strings" if FIELDS[key] is list else "a string"
+            kind = {list: "a list of strings", bool: "true or false"}.get(FIELDS[key], "a string")
             raise UsageError(f"{source}: `{key}` takes {kind}, not {value!r}.")
         if key == "prune" and value not in PRUNES:
             raise UsageError(f"{source}: `prune` is one of {', '.join(PRUNES)}, not {value!r}.")
@@ -136,6 +139,7 @@ def _read(table: Table[str, Any], source: str, base: Path, bucket: str | None) -
         exclude=tuple(table.get("exclude", ())),
         tags=tuple(table.get("tags", ())),
         prune=table.get("prune"),
+        images=table.get("images", False),
         ownership=Ownership.NAMED if table.get("name") else Ownership.SEEN,
     )
 

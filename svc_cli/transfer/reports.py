@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 from svc_cli.errors import HINTS, FileRefused, SvcError, WaitTimedOut, whole_error
 from svc_cli.exits import Exit
 from svc_cli.render import counted
-from svc_cli.transfer.skips import Skip, code_of
+from svc_cli.transfer.skips import EMPTY_PICTURE, Skip, code_of, is_empty_picture
 from svc_daemon.wire import Json, JsonMapping
 
 #: The names of the actions in a dry run.
@@ -27,6 +27,8 @@ class ReportItem:
 
     #: The URL, or the file's title.
     path: str
+    #: Whether the user named it. A file that was found in a folder may be skipped when its source has failed.
+    is_named: bool = True
     #: What was done, such as `created` or `skipped`.
     action: str
     source_id: str | None = None
@@ -61,7 +63,7 @@ class ReportItem:
     @property
     def is_pending(self) -> bool:
         """Whether the source is neither ready nor failed yet."""
-        return self.source_id is not None and not self.ready and not self.error
+        return self.source_id is not None and not self.ready and not self.error and self.action != "skipped"
 
     def follow(self, source: JsonMapping) -> None:
         """Update the item with the current state of its source."""
@@ -83,6 +85,9 @@ class ReportItem:
 
     def fail(self, error: Json) -> None:
         """Record that the source failed or was deleted."""
+        if not self.is_named and is_empty_picture(self.path, error):
+            self.action, self.reason = "skipped", EMPTY_PICTURE
+            return
         self.action, self.error, self.exit = "failed", error, Exit.FAILED
 
     def conflict(self, source_id: str, error: Json) -> None:

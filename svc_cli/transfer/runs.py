@@ -16,6 +16,7 @@ from svc_cli.client.waiting import Watch, wait_until_settled
 from svc_cli.errors import Interrupted, SvcError
 from svc_cli.interrupts import shielded
 from svc_cli.progress import Progress, SentBytes
+from svc_cli.render import scan_progress
 from svc_cli.transfer.reports import Report, ReportItem
 from svc_daemon.wire import JsonMapping
 
@@ -114,7 +115,9 @@ class TransferRun:
         watch = Watch(pending, bucket_id, batches)
 
         def show(seen: Watch) -> None:
-            self.progress.update(seen.settled_count, f"{seen.failed_count} failed" if seen.failed_count else "")
+            notes = [f"{seen.failed_count} failed"] if seen.failed_count else []
+            notes += [scan_progress(seen.scan)] if seen.scan else []
+            self.progress.update(seen.settled_count, ", ".join(notes))
 
         try:
             timeout_s = self.client.deadline.within(timeout_s)

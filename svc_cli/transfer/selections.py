@@ -18,7 +18,7 @@ from svc_cli.given_files import absolute, title_of
 from svc_cli.transfer.contents import STDIN
 from svc_cli.transfer.globs import Glob
 from svc_cli.transfer.rooted_files import LIST, Root, find_way_out, refuse_way_out
-from svc_cli.transfer.skips import SPELLED_TWICE, UNREADABLE_TYPE, Skip, Titles, can_extract, composed, leads_to_folder
+from svc_cli.transfer.skips import SPELLED_TWICE, Skip, Titles, composed, leads_to_folder, reason_by_type
 from svc_cli.transfer.snapshots import Filters, Snapshot, why_nothing
 
 #: If the user names more paths than this, their folders are not kept open, because a process may open few files.
@@ -125,10 +125,11 @@ class Selection:
             refuse_way_out(folder, root.way_out)
             walk = Snapshot(root, self.filters, start=start, shown=shown, titles=self._titles)
             for title, _, _, inside in walk:
-                if can_extract(title, self.filters.extensions, root, inside):
+                reason = reason_by_type(title, self.filters.extensions, self.filters.pictures, root, inside)
+                if reason is None:
                     self.files.append(SelectedFile(Path(inside), title, is_named=False, root=root))
                 else:
-                    walk.skips.append(Skip(title, UNREADABLE_TYPE))
+                    walk.skips.append(Skip(title, reason))
             self.skips += walk.skips
         except FileRefused as error:
             self.skips.append(Skip(f"{self._titles.name(str(folder))}/", error.message.rstrip("."), error.code))

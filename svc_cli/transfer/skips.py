@@ -15,6 +15,12 @@ from svc_daemon.wire import JsonMapping
 from svc_daemon.wire.names import NameFlaw, find_flaw, find_odd_character
 
 UNREADABLE_TYPE = "type can't be read"
+#: Pictures in folders are mostly no scans, and reading one takes seconds.
+PICTURE = "picture: read with --images, or images = true in a mapping"
+EMPTY_PICTURE = "picture without text"
+#: The extra whose formats are pictures.
+_PICTURE_EXTRA = "ocr"
+_PICTURES = frozenset({".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp"})
 SPELLED_TWICE = "another file has the same name in a different Unicode spelling"
 #: What programs leave behind for a while, or for themselves.
 LEFTOVER = "left behind by a program"
@@ -49,6 +55,8 @@ CODES = {
     "too large": "too_large",
     "path is too long": "path_too_long",
     UNREADABLE_TYPE: "type_unreadable",
+    "picture": "picture",
+    EMPTY_PICTURE: "picture_empty",
     "can't be read": "unreadable",
     NameFlaw.NO_NAME: "name_invalid",
     NameFlaw.NOT_UTF8: "name_not_utf8",
@@ -59,9 +67,15 @@ CODES = {
 }
 
 
-def readable_extensions(limits: JsonMapping) -> frozenset[str]:
-    """Return the extensions that the service can read, such as `.pdf`."""
-    return frozenset(f".{each.lower().lstrip('.')}" for form in limits["formats"] for each in form["extensions"])
+def readable_extensions(limits: JsonMapping, *, pictures: bool = False) -> frozenset[str]:
+    """Return the extensions that the service can read, such as `.pdf`; with `pictures`, only those of pictures."""
+    formats = [form for form in limits["formats"] if not pictures or form.get("extra") == _PICTURE_EXTRA]
+    return frozenset(f".{each.lower().lstrip('.')}" for form in formats for each in form["extensions"])
+
+
+def is_empty_picture(path: str, error: JsonMapping) -> bool:
+    """Whether the error says that no text was recognised in a picture."""
+    return error.get("code") == "no_extractable_text" and PurePath(path).suffix.lower() in _PICTURES
 
 
 class Skip(NamedTuple):
@@ -157,17 +171,25 @@ def leads_to_folder(link: Path) -> bool:
         return False
 
 
-def can_extract(name: str, extensions: frozenset[str], root: Root, place: str) -> bool:
-    """Whether the service can read the file, judged by the extension of its name or by its first bytes."""
+def reason_by_type(
+    name: str, extensions: frozenset[str], pictures: frozenset[str], root: Root, place: str
+) -> str | None:
+    """Return why a file is left out because of its type, judged by its extension or first bytes; None if it is not.
+
+    `pictures` are the extensions of pictures, if these are left out.
+    """
     suffixes = PurePath(name).suffixes
-    if not extensions.isdisjoint({"".join(suffixes[-1:]).lower(), "".join(suffixes[-2:]).lower()}):
-        return True
+    ends = {"".join(suffixes[-1:]).lower(), "".join(suffixes[-2:]).lower()}
+    if not pictures.isdisjoint(ends):
+        return PICTURE
+    if not extensions.isdisjoint(ends):
+        return None
     try:
         with opened(Path(place), root) as file:
             start = file.read(SNIFF_BYTES) or b""  # None if the file gives nothing at the moment
     except FileRefused:
-        return True  # the error is reported when the file is read
-    return is_text(start)
+        return None  # the error is reported when the file is read
+    return None if is_text(start) else UNREADABLE_TYPE
 
 
 def is_text(start: bytes) -> bool:

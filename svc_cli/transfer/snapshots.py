@@ -61,6 +61,8 @@ class Filters:
     follow_links: bool = False
     #: Extensions that the service can read, such as `.pdf`.
     extensions: frozenset[str] = frozenset()
+    #: Those of pictures, if pictures are left out.
+    pictures: frozenset[str] = frozenset()
     #: Maximum size of a file.
     max_bytes: int
     #: Maximum length of a path, which becomes the source's title.

@@ -140,7 +140,7 @@ def _examine_some(
     """
     found: list[ReportItem | Transfer] = []
     for file in files:
-        item = ReportItem(path=file.title, action="created")
+        item = ReportItem(path=file.title, action="created", is_named=file.is_named)
         try:
             found.append(_examine(client, file, item, known, options, max_bytes))
         except (SvcError, *UNFORESEEN) as error:

@@ -4,15 +4,18 @@
     prompt    the same, for documents that were not uploaded in bulk, so that they wait less
     single    one document per child: large documents, other formats, and documents that failed in a wave
     suspect   one document per child, one child at a time: documents that were being read when the daemon died
+    scan      one document per child, one child at a time: documents with pages whose text is in pictures
 
 A document may make the daemon die. So all documents that were being read at that time become suspects. An attempt is
 counted only for a suspect that is being read when the daemon dies again.
+
+A page of a scan takes seconds, so scans have a lane of their own: a hundred of them hold back no other document.
 """
 
 from collections.abc import Collection, Mapping
 
-PROMPT, WAVE, SINGLE, SUSPECT = "prompt", "wave", "single", "suspect"
-LANES = (PROMPT, WAVE, SINGLE, SUSPECT)
+PROMPT, WAVE, SINGLE, SUSPECT, SCAN = "prompt", "wave", "single", "suspect", "scan"
+LANES = (PROMPT, WAVE, SINGLE, SUSPECT, SCAN)
 #: The lanes whose child processes read several documents each.
 WAVES = (PROMPT, WAVE)
 #: More sources than this, created at once, count as a bulk upload.
@@ -45,6 +48,7 @@ def in_turn(at_work: Mapping[str, int], served: Mapping[str, int], children: int
         WAVE: at_work.get(WAVE, 0) < children,
         SINGLE: alone < children,
         SUSPECT: alone < children and not at_work.get(SUSPECT),
+        SCAN: not at_work.get(SCAN),
     }
     return sorted(filter(is_free.__getitem__, LANES), key=lambda lane: (at_work.get(lane, 0), served.get(lane, 0)))
 

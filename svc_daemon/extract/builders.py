@@ -2,16 +2,19 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import TypedDict
 
-from svc_daemon.core.text.chunking import Block, Document, HiddenText
+from svc_daemon.core.text.chunking import Block, Document, HiddenText, RecognizedPage
+from svc_daemon.extract.child_limits import CageLimits
 
 #: Longer headings become paragraphs, because every chunk repeats its headings.
 HEADING_CHARACTERS = 200
 #: Longer titles are truncated, for example if a first paragraph becomes the title.
 TITLE_CHARACTERS = 1000
+#: Below this confidence, a page that was recognised is named in a warning.
+SURE = 0.85
 #: Maximum number of page ranges in a warning.
 RUNS_NAMED = 50
 #: Warnings of a document at most; more are counted.
@@ -62,6 +65,27 @@ def pages_named(numbers: Sequence[int]) -> str:
             runs.append([number])
     named = ", ".join("-".join(map(str, run)) for run in runs[:RUNS_NAMED])
     return f"Page{'s' if len(numbers) > 1 else ''} {named}{' and more' if len(runs) > RUNS_NAMED else ''}"
+
+
+def page_warnings(document: Document, recognized: Mapping[int, RecognizedPage], limits: CageLimits) -> Iterator[str]:
+    """Yield warnings about pages whose text was not found, or that was recognised without being sure."""
+    problems: dict[str, list[int]] = {}
+    for number in document.pages_without_text:
+        problem = recognized[number].problem if number in recognized else ""
+        problems.setdefault(problem, []).append(number)
+    for problem, numbers in problems.items():
+        have, were = ("has", "was") if len(numbers) == 1 else ("have", "were")
+        if problem:
+            yield f"{pages_named(numbers)} {were} not read: {problem}."
+        elif limits.recognizer:
+            yield f"{pages_named(numbers)} {have} no text and can't be found."
+        else:
+            needs = f"scanned images need text recognition first. {limits.unrecognized}".rstrip()
+            yield f"{pages_named(numbers)} {have} no text and can't be found; {needs}"
+    unsure = [int(page) for page, confidence in document.recognized_pages.items() if confidence < SURE]
+    if unsure:
+        were = "was" if len(unsure) == 1 else "were"
+        yield f"{pages_named(unsure)} {were} recognised with a confidence below {SURE:.0%}; check with the original."
 
 
 class HeadingPath:
@@ -212,6 +236,7 @@ class FlowDocument(DocumentNotes):
         #: Number of characters so far.
         self.size = 0
         self._last_kind = ""
+        self._recognized: dict[str, float] = {}
 
     @property
     def count(self) -> int:
@@ -246,6 +271,13 @@ class FlowDocument(DocumentNotes):
         """Add a block for each text. Returns False if all are blank."""
         added = [self.add(kind, text) for text in texts]
         return any(added)
+
+    def add_recognized(self, page: RecognizedPage | None) -> bool:
+        """Add what was recognised on the page. Returns False if it has no text."""
+        if page is None or not self.add_all("paragraph", page.text.split("\n\n")):
+            return False
+        self._recognized[str(page.page)] = round(page.confidence, 3)
+        return True
 
     def add_heading(self, level: int, title: str) -> None:
         """Add a heading, or a paragraph if the title is too long."""
@@ -283,6 +315,7 @@ class FlowDocument(DocumentNotes):
         title: str | None = None,
         pages: int | None = None,
         pages_without_text: Iterable[int] = (),
+        pictured_pages: Iterable[int] = (),
         language: str | None = None,
         warnings: Iterable[str] = (),
     ) -> Document:
@@ -292,6 +325,8 @@ class FlowDocument(DocumentNotes):
             title=_title(title),
             pages=pages,
             pages_without_text=tuple(pages_without_text),
+            pictured_pages=tuple(pictured_pages),
+            recognized_pages=self._recognized,
             language=language,
             **self.facts(warnings),
         )

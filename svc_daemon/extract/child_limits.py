@@ -6,9 +6,12 @@ The fork server reads the record only when the time limit is reached or the chil
 import mmap
 import struct
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from svc_daemon.settings.limits import Limits
+
+#: How much longer than its processor time a page may take.
+_WALL_FACTOR = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +44,38 @@ class CageLimits:
     archive_bytes: int = 200 * 1024**2
     #: Maximum compression ratio of an archive's member.
     archive_ratio: int = 200
+    #: The function that recognises text in pictures, as `module:name`; empty if none does.
+    recognizer: str = ""
+    #: Why none does, and the way out, as a sentence.
+    unrecognized: str = ""
+    #: Maximum address space for recognising text.
+    ocr_memory_bytes: int = Limits.ocr_memory_bytes
+    #: Maximum processor time for recognising a page.
+    ocr_page_seconds: int = Limits.ocr_page_seconds
+
+    @classmethod
+    def from_limits(cls, limits: Limits, recognizer: str, unrecognized: str) -> "CageLimits":
+        """Return the limits that the operator has set."""
+        return cls(
+            children=limits.extract_children + 1,
+            memory_bytes=limits.extract_memory_bytes,
+            cpu_seconds=limits.extract_cpu_seconds,
+            wall_seconds=limits.extract_wall_seconds,
+            recognizer=recognizer,
+            unrecognized=unrecognized,
+            ocr_memory_bytes=limits.ocr_memory_bytes,
+            ocr_page_seconds=limits.ocr_page_seconds,
+        )
+
+    def for_scans(self) -> "CageLimits":
+        """Return the limits of a child that recognises pages, each of which counts as a document."""
+        # Recognition has the lowest priority, so a busy machine gives it a part of its time.
+        return replace(
+            self,
+            memory_bytes=self.ocr_memory_bytes,
+            cpu_seconds=self.ocr_page_seconds,
+            wall_seconds=_WALL_FACTOR * self.ocr_page_seconds,
+        )
 
 
 #: The time is written before the document's index. So a child that is killed in between still counts as reading the

@@ -15,23 +15,23 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
 
-from svc_daemon.core.text.chunking import ChunkingOptions, chunk_document
+from svc_daemon.core.text.chunking import ChunkingOptions, RecognizedPage, chunk_document
 from svc_daemon.core.text.media_types import declared_charset, detect, find_format
 from svc_daemon.extract import documents, messages
-from svc_daemon.extract.builders import pages_named
+from svc_daemon.extract.builders import page_warnings
 from svc_daemon.extract.child_limits import CageLimits, ChildProgress
-from svc_daemon.extract.documents import ExtractionFailed, NeedsOwnChild, shares
+from svc_daemon.extract.documents import ExtractionFailed, NeedsOwnChild, NeedsRecognition, shares
 from svc_daemon.extract.formats import Given, find_reader
 from svc_daemon.wire.parsing import parse_json
 
-_BLOB, _OUTPUT = 0, 3
+_BLOB, _OUTPUT, _PAGES = 0, 3, 4
 _PR_SET_PDEATHSIG = 1
 
 
@@ -50,21 +50,26 @@ def preload() -> None:
 
 def live(
     request: dict[str, Any],
-    blob: int,
-    output: int,
+    descriptors: Sequence[int],
     scratch: Path,
     limits: CageLimits,
     progress: ChildProgress,
     parent: int,
 ) -> NoReturn:
-    """Run as the child. Never returns."""
+    """Run as the child. Never returns.
+
+    `descriptors` are the document, the pipe for replies and, for a document whose pages were recognised, those pages.
+    """
     status = messages.FAILED
     try:
-        _confine(blob, output, limits, request.get("documents"), parent)
+        _confine(descriptors, limits, messages.count_documents(request), parent)
         # Collect garbage rarely, because parsers create few reference cycles. Large documents take 10 % less time.
         gc.set_threshold(100_000, 20, 20)
         with suppress(BrokenPipeError):
-            _read_all(request, scratch, limits, progress)
+            if "recognize" in request:
+                _recognize_all(request, limits, progress)
+            else:
+                _read_all(request, scratch, limits, progress)
         status = messages.REPLIED
     except MemoryError:
         # There may be no memory left for a message.
@@ -84,22 +89,23 @@ def live(
         os._exit(status)
 
 
-def _confine(blob: int, output: int, limits: CageLimits, documents: int | None, parent: int) -> None:
+def _confine(descriptors: Sequence[int], limits: CageLimits, documents: int | None, parent: int) -> None:
     """Restrict this process: set its limits, begin a new session, and close other descriptors.
 
-    Descriptors 0 (the documents), 1 and 2 (null) and 3 (the replies) stay open.
+    Descriptors 0 (the documents), 1 and 2 (null), 3 (the replies) and 4 (recognised pages) stay open.
     """
+    blob, output, *pages = descriptors
     null = os.open(os.devnull, os.O_RDWR)
-    # Descriptors 0 to 3 will be overwritten, so first copy these to higher numbers.
+    # Descriptors 0 to 4 will be overwritten, so first copy these to higher numbers.
     spare = []
-    for descriptor in (blob, null, null, output):
+    for descriptor in (blob, null, null, output, *pages):
         copy = os.dup(descriptor)
-        while copy <= _OUTPUT:
+        while copy <= _PAGES:
             copy = os.dup(descriptor)
         spare.append(copy)
     for number, descriptor in enumerate(spare):
         os.dup2(descriptor, number, inheritable=False)
-    os.closerange(_OUTPUT + 1, os.sysconf("SC_OPEN_MAX"))
+    os.closerange(len(spare), os.sysconf("SC_OPEN_MAX"))
     os.setsid()
     # On Linux, this child dies with its fork server.
     if sys.platform == "linux":
@@ -149,15 +155,43 @@ def _read_all(request: dict[str, Any], scratch: Path, limits: CageLimits, progre
         # This timer limits the processor time. RLIMIT_CPU would count whole seconds only, and earlier documents too.
         signal.setitimer(signal.ITIMER_PROF, limits.cpu_seconds)
         requested = messages.parse_document(message)
+        if "pages" in request:
+            with os.fdopen(_PAGES, "rb") as pages:
+                requested = replace(requested, recognized=messages.parse_pages(pages.read()))
         data = blob.read(requested.size)
         try:
             out.writelines(_read(data, requested, None if is_wave else scratch, limits))
         except NeedsOwnChild:
             out.write(messages.own_child_line())
+        except NeedsRecognition as needed:
+            out.write(messages.recognition_line(needed.pages))
         except ExtractionFailed as failure:
             out.write(messages.failure_line(failure))
         except RecursionError:
             out.write(messages.failure_line(documents.unreadable("The document is nested too deeply.")))
+        out.flush()
+    out.close()
+
+
+def _recognize_all(request: dict[str, Any], limits: CageLimits, progress: ChildProgress) -> None:
+    """Recognise the text of pages, each within the limits, and reply to one after another."""
+    from svc_daemon.extract.scans import layout, pictures, recognizers  # noqa: PLC0415 - needs libraries of an extra
+
+    blob, out = os.fdopen(_BLOB, "rb"), os.fdopen(_OUTPUT, "wb")
+    requested, data = messages.parse_document(request["document"]), blob.read()
+    recognize = draw = None
+    for number, page in enumerate(request["recognize"]):
+        progress.note(number)
+        signal.alarm(math.ceil(limits.wall_seconds) + 1)
+        signal.setitimer(signal.ITIMER_PROF, limits.cpu_seconds)
+        if recognize is None or draw is None:
+            recognize = recognizers.load(limits.recognizer)
+            draw = pictures.opened_pages(data, detect(data, requested.filename, requested.content_type))
+        try:
+            recognized = layout.recognize_page(draw(page), page, recognize)
+        except pictures.PictureUnreadable as error:
+            recognized = RecognizedPage(page, "", problem=str(error))
+        out.write(messages.page_line(recognized))
         out.flush()
     out.close()
 
@@ -184,19 +218,23 @@ def _read(
         os.chdir(folder)
     bare, charset = readable.partition(";")[0], declared_charset(requested.content_type)
     given = Given(data=data, filename=requested.filename, content_type=bare, limits=limits, charset=charset)
-    document = find_reader(bare)(replace(given, is_page=requested.is_page))
-    empty = document.pages_without_text
+    given = replace(given, is_page=requested.is_page, recognized=requested.recognized)
+    document = find_reader(bare)(given)
+    missing = [page for page in document.pictured_pages if page not in requested.recognized]
+    if missing and requested.awaits_recognition:
+        raise NeedsRecognition(missing)
+    warnings = list(page_warnings(document, requested.recognized, limits))
     if not any(map(str.isalnum, document.text)):
-        if empty:
-            raise documents.no_text(f"None of the {document.pages} pages holds text; they may be scanned images.")
-        raise documents.no_text()
+        if not document.pages_without_text:
+            raise documents.no_text()
+        nothing = f"None of the {document.pages} pages holds text"
+        if limits.recognizer:
+            raise documents.no_text(" ".join((f"{nothing}.", *warnings)))
+        raise documents.no_text(f"{nothing}; they may be scanned images. {limits.unrecognized}".rstrip())
     chunks = chunk_document(document, requested.chunking)
     if len(chunks) > limits.chunks:
         raise documents.over_limit(f"The document has more than {limits.chunks} passages.")
-    if empty:
-        have = f"{pages_named(empty)} {'has' if len(empty) == 1 else 'have'}"
-        warning = f"{have} no text and can't be found; scanned images need text recognition first."
-        document = replace(document, warnings=(*document.warnings, warning))
+    document = replace(document, warnings=(*document.warnings, *warnings))
     yield from messages.reply_lines(content_type, document, chunks)
 
 

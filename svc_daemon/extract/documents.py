@@ -5,12 +5,13 @@ document's name and declared type decide whether it joins a wave. If its bytes t
 share, the child doesn't read the document.
 """
 
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Protocol
 
-from svc_daemon.core.text.chunking import ChunkingOptions
+from svc_daemon.core.text.chunking import ChunkingOptions, RecognizedPage
 from svc_daemon.core.text.document_formats import DocumentFormat
 from svc_daemon.core.text.media_types import detect_as, find_format, from_declared, from_filename
 from svc_daemon.wire.error_codes import SourceErrorCode
@@ -37,6 +38,10 @@ class StoredDocument:
     chunking: ChunkingOptions
     #: Whether it is a page from the web, with menus and other text around its main part.
     is_page: bool = False
+    #: The pages that were recognised, by their numbers.
+    recognized: Mapping[int, RecognizedPage] = field(default_factory=dict)
+    #: Whether to raise NeedsRecognition if text of other pages may be in pictures. Otherwise it is left out.
+    awaits_recognition: bool = False
 
 
 #: Maximum number of documents per child.
@@ -53,6 +58,14 @@ class NotRead(Exception):
 
 class NeedsOwnChild(NotRead):
     """The document can't share a child process with other documents, because of its format or size."""
+
+
+class NeedsRecognition(NotRead):
+    """The text of these pages is in pictures, so it must be recognised first."""
+
+    def __init__(self, pages: Sequence[int]) -> None:
+        super().__init__(pages)
+        self.pages = pages
 
 
 def may_share_a_child(filename: str, content_type: str, size_bytes: int) -> bool:

@@ -12,22 +12,19 @@ import json
 import logging
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing, suppress
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import Any, BinaryIO, Self
+from typing import Any, BinaryIO
 
 from svc_daemon.child_processes import await_end, last_words, start_module
-from svc_daemon.core.shortages import find_shortage
-from svc_daemon.core.text.chunking import Extraction
+from svc_daemon.core.text.chunking import Extraction, RecognizedPage
 from svc_daemon.extract import documents
 from svc_daemon.extract.child_limits import CageLimits
 from svc_daemon.extract.documents import (
@@ -38,135 +35,9 @@ from svc_daemon.extract.documents import (
     NotRead,
     StoredDocument,
 )
-from svc_daemon.extract.messages import (
-    FAILED,
-    LINE_BYTES,
-    OUT_OF_MEMORY,
-    SHORT,
-    ChildOutcome,
-    ChildReply,
-    document_message,
-    pack_wave,
-    send_request,
-)
+from svc_daemon.extract.jobs import Job
+from svc_daemon.extract.messages import ChildOutcome, document_message, pack_pages, pack_wave, send_request
 from svc_daemon.wire.parsing import parse_json
-
-_READ_BYTES = 256 * 1024
-
-
-class Job:
-    """A child process that reads one document, or a wave of small documents."""
-
-    def __init__(
-        self, readable: int, outcome: "asyncio.Future[ChildOutcome]", limits: CageLimits, kill: Callable[[], None]
-    ) -> None:
-        self._readable = readable
-        self._outcome = outcome
-        self._limits = limits
-        self._kill = kill
-
-    async def results(self, count: int) -> list[Extraction | Exception]:
-        """Return an extraction or an exception for each of the child's documents, in order."""
-        results: list[Extraction | Exception] = []
-        ended_by: Exception | None = None
-        try:
-            await self._collect(results, count)
-            if len(results) < count:
-                ended_by = self._explain(await self._outcome, len(results))
-        except (ExtractionFailed, NotRead) as end:
-            ended_by = end
-        finally:
-            # Kill the child in case it is still running, as after a cancellation or a refused reply.
-            self._kill()
-        if ended_by is not None:
-            results.append(ended_by)
-        unread = count - len(results)
-        results += [ended_by] * unread if isinstance(ended_by, OSError) else [NotRead() for _ in range(unread)]
-        return results
-
-    async def _collect(self, results: list[Extraction | Exception], count: int) -> None:
-        """Append results until there are `count`, or the child closes its pipe.
-
-        Raises ExtractionFailed if a reply is damaged or too large, NotRead if the replies together are too large.
-        """
-        reply, reply_bytes, earlier_bytes = ChildReply(), 0, 0
-        with _ReplyPipe(self._readable) as pipe:
-            while len(results) < count and (lines := await pipe.read_lines()) is not None:
-                for line in lines:
-                    reply_bytes += len(line)
-                    if reply_bytes > self._limits.output_bytes:
-                        most = self._limits.output_bytes // 1024**2
-                        raise documents.over_limit(f"The document's text is over {most} MB.")
-                    if earlier_bytes > self._limits.wave_output_bytes:
-                        raise NotRead
-                    reply.feed(line)
-                    if reply.result is not None:
-                        results.append(reply.result)
-                        reply, reply_bytes, earlier_bytes = ChildReply(), 0, earlier_bytes + reply_bytes
-
-    def _explain(self, outcome: ChildOutcome, number: int) -> Exception:
-        """Return the error for the first document without a reply, according to how the child ended."""
-        if (short_of := (outcome["exit"] or 0) - SHORT) > 0:
-            refused = OSError(short_of, os.strerror(short_of))
-            if find_shortage(refused):
-                return refused
-            failure = documents.crashed("The extraction server could not begin with the document.")
-            failure.__cause__ = refused
-            return failure
-        if outcome["exit"] is None:
-            return documents.crashed("The extraction server ended while it read the document.")
-        if outcome["at"] != number:
-            # The child ended between two documents.
-            return NotRead()
-        return self._explain_end(outcome["exit"], is_overdue=outcome["killed"] == "wall")
-
-    def _explain_end(self, status: int, *, is_overdue: bool) -> ExtractionFailed:
-        if is_overdue:
-            return documents.over_limit(f"Reading took more than {self._limits.wall_seconds:g} s.")
-        if status in (-signal.SIGPROF, -signal.SIGXCPU):
-            return documents.over_limit(f"Reading took more than {self._limits.cpu_seconds} s of processor time.")
-        if status == OUT_OF_MEMORY:
-            return documents.over_limit(f"Reading took more than {self._limits.memory_bytes // 1024**2} MB of memory.")
-        if status == FAILED:
-            return documents.unreadable(
-                "The parser failed: the file is damaged, or not of the type that it seems to be."
-            )
-        return documents.crashed(f"The parser died on the document (exit status {status}).")
-
-
-class _ReplyPipe:
-    """Reads replies line by line. Setting up an asyncio stream instead would take as long as reading a document."""
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-        self._rest = b""
-        self._ready = asyncio.Event()
-
-    def __enter__(self) -> Self:
-        os.set_blocking(self._descriptor, False)
-        asyncio.get_running_loop().add_reader(self._descriptor, self._ready.set)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        asyncio.get_running_loop().remove_reader(self._descriptor)
-        os.close(self._descriptor)
-
-    async def read_lines(self) -> list[bytes] | None:
-        """Return the next complete lines, or None at the end. Raises ExtractionFailed if a line is too long."""
-        # Wait for the event loop even if data has arrived, so that other tasks run between two reads.
-        await self._ready.wait()
-        self._ready.clear()
-        try:
-            piece = os.read(self._descriptor, _READ_BYTES)
-        except BlockingIOError:
-            return []
-        *lines, self._rest = (self._rest + piece).split(b"\n")
-        if len(self._rest) > LINE_BYTES:
-            raise documents.crashed("The parser's reply was damaged.")
-        return lines if piece else None
-
 
 _log = logging.getLogger("svc.extract")
 
@@ -182,9 +53,21 @@ class Extractor:
         self.scratch_dir = scratch_dir.absolute()
         self._limits = limits or CageLimits()
         self._slots = asyncio.Semaphore(self._limits.children)
+        #: One document at a time, beside the others: recognising text takes a core and much memory.
+        self._recognizing = asyncio.Lock()
         self._starting = asyncio.Lock()
         self._server: _Server | None = None
         self._is_closed = False
+
+    @property
+    def recognizes(self) -> bool:
+        """Whether text in scans and pictures is recognised."""
+        return bool(self._limits.recognizer)
+
+    @property
+    def unrecognized(self) -> str:
+        """Return why no text is recognised in scans and pictures; empty if it is."""
+        return self._limits.unrecognized
 
     async def start(self) -> None:
         """Start the fork server, without waiting until it has loaded its modules."""
@@ -196,14 +79,44 @@ class Extractor:
         Raises ExtractionFailed if it has no readable text, FileNotFoundError if it is missing, and other OSErrors if
         the machine lacks a resource. Cancelling kills the child process.
         """
+        request: dict[str, Any] = {"document": document_message(document)}
         async with self._slots:
             async with document.content.open_file() as blob:
                 server = await self._living_server()
-                job = server.submit({"document": document_message(document)}, blob)
+                if document.recognized:
+                    with _anonymous_file(pack_pages(document.recognized)) as pages:
+                        job = server.submit({**request, "pages": True}, blob, pages.fileno())
+                else:
+                    job = server.submit(request, blob)
             (result,) = await job.results(1)
         if isinstance(result, Exception):
             raise result
         return result
+
+    async def recognize(self, document: StoredDocument, pages: Sequence[int]) -> AsyncGenerator[RecognizedPage, None]:
+        """Recognise the text of these pages, and yield each when it is read, in order. One document at a time.
+
+        A page that can't be read is yielded with its problem. Raises ExtractionFailed if the recogniser ended for
+        another reason, and OSError as `extract` does. Closing kills the child process.
+        """
+        left = list(pages)
+        async with self._recognizing:
+            while left:
+                async with document.content.open_file() as blob:
+                    server = await self._living_server()
+                    job = server.submit({"document": document_message(document), "recognize": left}, blob, scans=True)
+                try:
+                    async with aclosing(job.pages(len(left))) as recognized:
+                        async for page in recognized:
+                            left = left[1:]
+                            yield page
+                except ExtractionFailed as failure:
+                    if failure.retryable:
+                        raise
+                    problem = failure.message[0].lower() + failure.message[1:].rstrip(".")
+                    yield RecognizedPage(left.pop(0), "", problem=problem)
+                except NotRead as ended:
+                    raise documents.crashed("The recogniser ended between two pages.") from ended
 
     async def extract_wave(self, documents: Sequence[StoredDocument]) -> list[Extraction | Exception]:
         """Extract small stored files of one team in one child process (see `may_share_a_child`).
@@ -278,13 +191,16 @@ class _Server:
             raise
         return cls(process, control, limits, scratch)
 
-    def submit(self, request: dict[str, Any], blob: int) -> Job:
-        """Send a job to the server. Raises ExtractionFailed, as for a crash, if the server doesn't accept it."""
+    def submit(self, request: dict[str, Any], *files: int, scans: bool = False) -> Job:
+        """Send a job to the server, with the limits for scans if wanted.
+
+        Raises ExtractionFailed, as for a crash, if the server doesn't accept it.
+        """
         self._last_job += 1
         job = self._last_job
         readable, writable = os.pipe()
         try:
-            send_request(self._control, {"job": job, **request}, (blob, writable))
+            send_request(self._control, {"job": job, **request}, (files[0], writable, *files[1:]))
         except OSError as error:
             os.close(readable)
             raise documents.crashed("The extraction server did not take the document.") from error
@@ -293,7 +209,8 @@ class _Server:
         outcome = self._outcomes[job] = asyncio.get_running_loop().create_future()
         if not self.is_alive:
             self._lose(outcome)
-        return Job(readable, outcome, self._limits, partial(self.kill, job))
+        limits = self._limits.for_scans() if scans else self._limits
+        return Job(readable, outcome, limits, partial(self.kill, job))
 
     def kill(self, job: int) -> None:
         """Ask the server to kill a job's child, if it is running."""

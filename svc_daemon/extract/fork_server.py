@@ -30,12 +30,13 @@ from svc_daemon.extract.messages import (
     ChildOutcome,
     DocumentRequest,
     KillReason,
+    count_documents,
     parse_document,
     receive_request,
 )
 from svc_daemon.wire.parsing import parse_json
 
-#: Descriptors per request: the documents, and the pipe for the replies.
+#: Descriptors per request at least: the documents, and the pipe for the replies.
 _DESCRIPTORS = 2
 
 
@@ -49,6 +50,8 @@ class _Child:
     deadline: float
     #: Monotonic time at which the child is killed in any case.
     last_deadline: float
+    #: Maximum elapsed time for each document.
+    wall_seconds: float
     #: Index, from 0, of the document that the child was reading when the time limit was last checked.
     overdue: int = 0
     killed: KillReason = ""
@@ -99,7 +102,7 @@ class ForkServer:
                     _kill(pid, child, "asked")
                 elif child.deadline <= now and not child.killed:
                     begun, child.overdue = child.progress.read()
-                    child.deadline = min(begun + self._limits.wall_seconds, child.last_deadline)
+                    child.deadline = min(begun + child.wall_seconds, child.last_deadline)
                     if child.deadline <= now:
                         _kill(pid, child, "wall")
         while self._children:
@@ -121,10 +124,10 @@ class ForkServer:
                     _kill(pid, child, "asked")
             return True
         # With too many open files, the kernel drops a request's descriptors.
-        short_of = errno.EMFILE if len(descriptors) < _DESCRIPTORS else 0
+        short_of = errno.EMFILE if len(descriptors) < _DESCRIPTORS + ("pages" in request) else 0
         try:
             if not short_of:
-                self._fork(request, *descriptors)
+                self._fork(request, descriptors)
         except OSError as error:
             short_of = error.errno or 0
         for descriptor in descriptors:
@@ -133,18 +136,19 @@ class ForkServer:
             self._report(request["job"], {"exit": SHORT + short_of, "killed": "", "at": 0})
         return True
 
-    def _fork(self, request: dict[str, Any], blob: int, output: int) -> None:
+    def _fork(self, request: dict[str, Any], descriptors: list[int]) -> None:
+        limits = self._limits.for_scans() if "recognize" in request else self._limits
         if "document" in request:
             _load_reader(parse_document(request["document"]))
         progress, parent = ChildProgress(), os.getpid()
         pid = os.fork()
         if pid == 0:
             signal.set_wakeup_fd(-1)
-            confined_children.live(request, blob, output, self._scratch, self._limits, progress, parent)
-        now, wall_s = time.monotonic(), self._limits.wall_seconds
+            confined_children.live(request, descriptors, self._scratch, limits, progress, parent)
+        now, wall_s = time.monotonic(), limits.wall_seconds
         # Starting the child may take as long as reading one more document.
-        last_s = now + (1 + request.get("documents", 1)) * wall_s
-        self._children[pid] = _Child(request["job"], progress, now + wall_s, last_s)
+        last_s = now + (1 + (count_documents(request) or 1)) * wall_s
+        self._children[pid] = _Child(request["job"], progress, now + wall_s, last_s, wall_s)
 
     def _bury(self, options: int) -> bool:
         """Reap a child that has ended, kill its descendants, and report it. Returns False if none has ended.

@@ -2,6 +2,7 @@
 
 - The daemon sends requests to the fork server: a length, then JSON. File descriptors come with the first byte.
 - The fork server reports how each child ended, in a JSON line on the same socket.
+- With a document whose pages were recognised comes a file with their text.
 - A child replies through its own pipe. For each document, it sends JSON lines with the text and the chunks, or with the
   reason why there is no text. The lines are short, so that parsing a line doesn't block the event loop.
 """
@@ -9,13 +10,13 @@
 import array
 import json
 import socket
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from itertools import islice
 from typing import Any, Literal, TypedDict
 
-from svc_daemon.core.text.chunking import Chunk, ChunkingOptions, Document, Extraction, HiddenText
-from svc_daemon.extract.documents import ExtractionFailed, NeedsOwnChild, StoredDocument, crashed
+from svc_daemon.core.text.chunking import Chunk, ChunkingOptions, Document, Extraction, HiddenText, RecognizedPage
+from svc_daemon.extract.documents import ExtractionFailed, NeedsOwnChild, NeedsRecognition, StoredDocument, crashed
 from svc_daemon.wire.error_codes import SourceErrorCode
 from svc_daemon.wire.parsing import parse_json
 
@@ -33,9 +34,9 @@ REPLIED, FAILED, OUT_OF_MEMORY, REFUSED = 0, 1, 2, 3
 SHORT = 100
 
 _LENGTH_BYTES = 4
-#: Room for a request's two descriptors.
-_ANCILLARY_BYTES = socket.CMSG_SPACE(2 * array.array("i").itemsize)
-_HEAD_FIELDS = tuple(each.name for each in fields(Document) if each.name not in {"text", "blocks"})
+#: Room for a request's descriptors.
+_ANCILLARY_BYTES = socket.CMSG_SPACE(3 * array.array("i").itemsize)
+_HEAD_FIELDS = tuple(each.name for each in fields(Document) if each.name not in {"text", "blocks", "pictured_pages"})
 _CHUNK_FIELDS = ("char_start", "char_end", "headings", "page", "line_start", "line_end")
 _PARTS = frozenset({"head", "text", "chunks"})
 #: Created once, because `json.dumps` with options creates an encoder for each line.
@@ -96,19 +97,38 @@ class DocumentRequest:
     size: int
     #: Whether it is a page from the web.
     is_page: bool = False
+    #: Whether to reply which pages must be recognised, if any.
+    awaits_recognition: bool = False
+    #: The pages that were recognised, by their numbers.
+    recognized: Mapping[int, RecognizedPage] = field(default_factory=dict)
 
 
 def document_message(document: StoredDocument, size: int = -1) -> list[Any]:
     """Encode a document's parameters for `parse_document`."""
     sizes = document.chunking
     numbers = [sizes.target, sizes.min, sizes.max, sizes.overlap]
-    return [document.filename, document.content_type, numbers, size, document.is_page]
+    return [document.filename, document.content_type, numbers, size, document.is_page, document.awaits_recognition]
 
 
 def parse_document(message: list[Any]) -> DocumentRequest:
-    filename, content_type, (target, least, most, overlap), size, is_page = message
+    filename, content_type, (target, least, most, overlap), size, is_page, awaits = message
     sizes = ChunkingOptions(target=target, min=least, max=most, overlap=overlap)
-    return DocumentRequest(filename, content_type, sizes, size, is_page)
+    return DocumentRequest(filename, content_type, sizes, size, is_page, awaits)
+
+
+def pack_pages(pages: Mapping[int, RecognizedPage]) -> bytes:
+    """Encode recognised pages for `parse_pages`."""
+    return _encode(list(pages.values())).encode()
+
+
+def parse_pages(packed: bytes) -> dict[int, RecognizedPage]:
+    pages = [RecognizedPage(*each) for each in parse_json(packed)]
+    return {each.page: each for each in pages}
+
+
+def count_documents(request: dict[str, Any]) -> int | None:
+    """Return how many documents or pages a child reads one after another; None if it reads a single document."""
+    return len(request["recognize"]) if "recognize" in request else request.get("documents")
 
 
 def pack_wave(documents: Sequence[tuple[StoredDocument, bytes]]) -> bytes:
@@ -141,6 +161,25 @@ def own_child_line() -> bytes:
     return _line({"own_child": True})
 
 
+def recognition_line(pages: Sequence[int]) -> bytes:
+    """Encode the reply that the text of these pages must be recognised first."""
+    return _line({"recognize": pages})
+
+
+def page_line(page: RecognizedPage) -> bytes:
+    """Encode the reply about a page that was recognised."""
+    return _line({"page": page})
+
+
+def parse_page(line: bytes) -> RecognizedPage:
+    """Decode a line of `page_line`. Raises ExtractionFailed if it is invalid."""
+    try:
+        page, text, confidence, problem = parse_json(line)["page"]
+        return RecognizedPage(int(page), str(text), float(confidence), str(problem))
+    except (ValueError, TypeError, KeyError) as error:
+        raise crashed("The parser's reply was damaged.") from error
+
+
 def _line(message: dict[str, Any]) -> bytes:
     return _encode(message).encode() + b"\n"
 
@@ -166,6 +205,9 @@ class ChildReply:
                 return
             if "own_child" in message:
                 self.result = NeedsOwnChild()
+                return
+            if "recognize" in message:
+                self.result = NeedsRecognition([int(page) for page in message["recognize"]])
                 return
             if "head" in message:
                 self._head = {

@@ -39,6 +39,7 @@ from svc_daemon.store.rows.buckets import BucketRow, list_revisions, touch_bucke
 from svc_daemon.store.rows.keys import KeyRow
 from svc_daemon.store.rows.listings import FailureGroup, SourceFilter
 from svc_daemon.store.rows.memberships import SyncClaim, create_memberships, suspend_syncs
+from svc_daemon.store.rows.recognized_pages import delete_pages
 from svc_daemon.store.rows.refreshes import update_refresh
 from svc_daemon.store.rows.sources import (
     SourceRow,
@@ -266,6 +267,7 @@ async def retry_source(context: Context, key: KeyRow, source_id: str) -> SourceR
         source = get_reachable_source(connection, key, source_id)
         if source.status != readiness.FAILED:
             raise refusal("", f"Only a failed source can be retried; {source_id} is {source.status}.")
+        delete_pages(connection, source.id, only_problems=True)
         return requeue(connection, context, source, key.id)
 
     source = await context.write(work)

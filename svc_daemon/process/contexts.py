@@ -19,7 +19,7 @@ from svc_daemon.embed.contract import Embedder
 from svc_daemon.fetch.fetchers import Fetcher
 from svc_daemon.llm.contract import Llm
 from svc_daemon.process.engine_states import EngineStates
-from svc_daemon.process.indexing_scheduler import UploadPriority
+from svc_daemon.process.indexing_scheduler import ScanPace, UploadPriority
 from svc_daemon.process.locks import LocalLocks, Locks
 from svc_daemon.process.rate_limits import RateLimits, UsageCounters
 from svc_daemon.process.resource_shortages import Shortages
@@ -213,6 +213,7 @@ class Context:
     embedding: EmbedderInUse = field(default_factory=EmbedderInUse)
     #: Number of chunks of each document being indexed, by the id and token of the document's task.
     progress: dict[tuple[str, int], int] = field(default_factory=dict)
+    scan_pace: ScanPace = field(default_factory=ScanPace)
     followers: Followers = field(default_factory=Followers)
     searchers: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(

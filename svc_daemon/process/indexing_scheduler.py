@@ -7,6 +7,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
+from math import ceil
 
 from svc_daemon.core import lanes
 
@@ -38,6 +39,22 @@ class IndexingScheduler:
 
     def end(self, lane: str) -> None:
         self._at_work[lane] -= 1
+
+
+class ScanPace:
+    """How long the pages of scans take lately, to estimate the time that a scan still needs."""
+
+    def __init__(self) -> None:
+        #: Seconds for a page; None if no page was read since the start.
+        self.page_s: float | None = None
+
+    def add(self, page_s: float) -> None:
+        """Record the seconds that a page took."""
+        self.page_s = round(page_s if self.page_s is None else 0.8 * self.page_s + 0.2 * page_s, 2)
+
+    def seconds_left(self, pages: int) -> int | None:
+        """Estimate the seconds for so many pages; None if no page was read since the start."""
+        return None if self.page_s is None else ceil(self.page_s * pages)
 
 
 #: Longest time in seconds that indexing waits for uploads that are being stored.

@@ -40,6 +40,7 @@ from svc_daemon.embed.installed_models import ModelFolder
 from svc_daemon.errors import StorageError
 from svc_daemon.extract.child_limits import CageLimits
 from svc_daemon.extract.extractors import Extractor
+from svc_daemon.extract.scans.recognizers import choose as choose_recognizer
 from svc_daemon.fetch.contract import FetchLimits
 from svc_daemon.fetch.fetchers import Fetcher
 from svc_daemon.llm.contract import Llm
@@ -200,13 +201,9 @@ async def _open_process(
     if settings.llm is not None:
         context = replace(context, llm=_open_llm(stack, settings.llm, settings.limits, context.clock))
     installation_id = stack.enter_context(serving_installation(files, context.database, context.ids))
-    cage_limits = CageLimits(
-        children=settings.limits.extract_children + 1,
-        memory_bytes=settings.limits.extract_memory_bytes,
-        cpu_seconds=settings.limits.extract_cpu_seconds,
-        wall_seconds=settings.limits.extract_wall_seconds,
-    )
-    extractor = Extractor(files.scratch, cage_limits)
+    recognizer = choose_recognizer(settings.ocr)
+    limits = CageLimits.from_limits(settings.limits, recognizer.name, recognizer.reason)
+    extractor = Extractor(files.scratch, limits)
     stack.push_async_callback(extractor.close)
     await _repair(context, engines, installation_id)
     if settings.role is not Role.API:

@@ -18,6 +18,8 @@ DEFAULT_PORT = 7820
 LOG_LEVELS = ("debug", "info", "warning", "error")
 _LISTEN = re.compile(r"(?:\[(?P<v6>[^\[\]]+)\]|(?P<host>[^\[\]:]+)):(?P<port>[0-9]{1,5})")
 
+_FUNCTION = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
+
 
 class Role(StrEnum):
     """Which part of the work a daemon does."""
@@ -61,6 +63,8 @@ class Settings:
     rereads: bool = True
     #: Whether the console for browsers is served.
     has_console: bool = True
+    #: `auto`, `off`, or the function that recognises text in pictures, as `module:name`.
+    ocr: str = "auto"
     #: The file with the rules of the fault lab, which makes requests fail on purpose.
     faults: Path | None = None
     limits: Limits = field(default_factory=Limits)
@@ -80,6 +84,8 @@ class Settings:
                 f"The role {role} needs a cluster ({', '.join(ENGINE_VARIABLES)}): "
                 "without one, a single daemon does all the work of a data directory."
             )
+        if (ocr := environ.get("SVC_OCR") or "auto") not in ("auto", "off") and not _FUNCTION.fullmatch(ocr):
+            raise SettingError(f"SVC_OCR must be auto, off or a function such as package.module:name, not {ocr!r}.")
         host, port = _address(environ, listen or environ.get("SVC_LISTEN") or "")
         settings = cls(
             data_dir=paths.data_dir(environ),
@@ -97,6 +103,7 @@ class Settings:
             has_traces=_is_on(environ, "SVC_TRACES"),
             rereads=_is_on(environ, "SVC_REREAD", default="1"),
             has_console=_is_on(environ, "SVC_CONSOLE", default="1"),
+            ocr=ocr,
             faults=faults,
             limits=Limits.from_environ(environ),
         )

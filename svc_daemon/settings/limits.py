@@ -104,6 +104,12 @@ class Limits:
     extract_cpu_seconds: int = field(default=30, metadata={"unit": "seconds"})
     #: Maximum elapsed time for extracting a document.
     extract_wall_seconds: int = field(default=60, metadata={"unit": "seconds"})
+    #: Maximum number of pages of a document on which text is recognised.
+    ocr_pages: int = field(default=200, metadata={"unit": "pages"})
+    #: Maximum memory of the process that recognises text.
+    ocr_memory_bytes: int = field(default=1536 * 1024**2, metadata={"unit": "bytes"})
+    #: Maximum processor time for recognising a page.
+    ocr_page_seconds: int = field(default=60, metadata={"unit": "seconds"})
     #: Number of texts that an installed model embeds at once; 0 uses all cores.
     embed_threads: int = field(default=0, metadata={"unit": "threads", "least": 0})
     #: Timeout for a call to an embedding server, with its retries.

@@ -87,6 +87,28 @@ def add_look_ups(connection: Connection) -> None:
     connection.execute(WATCHERS)
 
 
+def add_scans(connection: Connection) -> None:
+    """Give scans a queue of their own, and keep the pages that were recognised."""
+    # No CHECK can be changed, so another column takes the place of this one.
+    connection.execute("DROP INDEX tasks_open")
+    connection.execute(
+        "ALTER TABLE tasks ADD COLUMN queue TEXT NOT NULL DEFAULT 'single'"
+        " CHECK (queue IN ('prompt', 'wave', 'single', 'suspect', 'scan'))"
+    )
+    connection.execute("UPDATE tasks SET queue = lane")
+    connection.execute("ALTER TABLE tasks DROP COLUMN lane")
+    connection.execute("ALTER TABLE tasks RENAME COLUMN queue TO lane")
+    connection.execute("CREATE INDEX tasks_open ON tasks (type, status, lane, team_id, id) WHERE finished_at IS NULL")
+    connection.execute("ALTER TABLE tasks ADD COLUMN pages_done BIGINT NOT NULL DEFAULT 0")
+    connection.execute("ALTER TABLE tasks ADD COLUMN pages_total BIGINT")
+    connection.execute("ALTER TABLE tasks ADD COLUMN pages_token BIGINT NOT NULL DEFAULT 0")
+    connection.execute(
+        "CREATE TABLE recognized_pages (source_id TEXT NOT NULL REFERENCES sources (id), page BIGINT NOT NULL,"
+        " sha256 TEXT NOT NULL, text TEXT NOT NULL, confidence DOUBLE PRECISION NOT NULL, problem TEXT NOT NULL,"
+        " PRIMARY KEY (source_id, page)) WITHOUT ROWID"
+    )
+
+
 #: The name under which the schema is recorded.
 FIRST = "m013_vector_offers"
 #: The migrations by name, oldest first. New migrations are appended, and their names sort in this order.
@@ -97,6 +119,7 @@ MIGRATIONS: dict[str, Callable[[Connection], None]] = {
     "m016_key_parents": add_key_parents,
     "m017_refreshes": add_refreshes,
     "m018_look_ups": add_look_ups,
+    "m019_scans": add_scans,
 }
 
 

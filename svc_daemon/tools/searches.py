@@ -110,7 +110,8 @@ def cite(source: Json, location: Json) -> str:
     named = filename if title == filename else f"{title} ({filename})"
     first, last = location["line_start"], location["line_end"]
     if location["page"]:
-        return f"{named}, page {location['page']}"
+        scanned = " (recognised in a scan)" if location.get("ocr") else ""
+        return f"{named}, page {location['page']}{scanned}"
     if not first:
         return named
     return f"{named}, line {first}" if last in (first, None) else f"{named}, lines {first}-{last}"

@@ -134,6 +134,12 @@ class BucketStore(TypedDict):
     older_reader_member_count: int
     #: Number of sources that keep themselves up to date and could not: their last refresh failed.
     stale_member_count: int
+    #: Number of sources that wait until text is recognised on their pages, and how many pages these are; left out if
+    #: there are none.
+    scan_member_count: NotRequired[int]
+    scan_pages_left: NotRequired[int]
+    #: Number of failed sources whose text may be in pictures: `svc source retry --ocr` reads them; left out if 0.
+    unread_scan_member_count: NotRequired[int]
 
 
 class Bucket(TypedDict):

@@ -43,6 +43,8 @@ class EventType(StrEnum):
     #: The source is stored and waits to be indexed.
     SOURCE_QUEUED = "source.queued"
     SOURCE_INDEXING = "source.indexing"
+    #: A page of a scan was recognised: `data` has `pages_done`, `pages_total` and `seconds_left`.
+    SOURCE_SCANNING = "source.scanning"
     #: The source is indexed. `source.ready` follows as soon as searches in the source's buckets find the source.
     SOURCE_ACTIVE = "source.active"
     SOURCE_READY = "source.ready"

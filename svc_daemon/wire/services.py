@@ -28,6 +28,15 @@ class Embedding(TypedDict):
     message: str | None
 
 
+class Recognition(TypedDict):
+    """Whether text in scans and pictures is recognised. If not, `message` has the reason and the way out."""
+
+    state: Literal["off", "ready"]
+    message: str | None
+    #: Seconds that a page takes lately; null if none was read since the start.
+    page_seconds: float | None
+
+
 class Writing(TypedDict):
     """The language model that writes answers, if any. If the model fails, `message` has the reason."""
 
@@ -121,4 +130,5 @@ class LimitsAnswer(TypedDict):
     team_id: str
     limits: dict[str, Limit]
     formats: list[ReadFormat]
+    ocr: Recognition
     request_id: str

@@ -49,6 +49,7 @@ class StoredExtraction(TextFacts, total=False):
     title: str | None
     hidden: int
     parts: dict[str, int]
+    recognized_pages: dict[str, float]
 
 
 class ExtractionFacts(TextFacts):
@@ -60,6 +61,8 @@ class ExtractionFacts(TextFacts):
     hidden: int
     #: How many of each kind of part were read, such as `comments`, `charts` or `hidden_sheets`.
     parts: dict[str, int]
+    #: The pages whose text was recognised in pictures, and how certain it is, 0 to 1; left out if there are none.
+    recognized_pages: NotRequired[dict[str, float]]
 
 
 class FetchFacts(TypedDict):
@@ -260,6 +263,10 @@ class Location(TypedDict):
     char_start: int
     char_end: int
     headings: list[str]
+    #: Present and true if the text was recognised in a picture, such as a scan. It may differ from the original.
+    ocr: NotRequired[bool]
+    #: How certain the recogniser is of the page's text, 0 to 1; only with `ocr`.
+    confidence: NotRequired[float]
 
 
 class TextChunk(TypedDict):

@@ -1,6 +1,6 @@
 """Models of tasks: background work on a source, bucket or index."""
 
-from typing import Literal
+from typing import Literal, NotRequired
 
 from typing_extensions import TypedDict
 
@@ -14,14 +14,20 @@ TEAM_REMOVAL = "team_removal"
 
 
 class TaskProgress(TypedDict):
-    #: `extract`, `chunk`, `embed`, `index` or `bucket_sync` for a source, `delete` for a bucket's deletion, and `clear`
-    #: or `index` for a rebuild of the index. Null before the first stage.
+    #: `extract`, `ocr`, `chunk`, `embed`, `index` or `bucket_sync` for a source, `delete` for a bucket's deletion, and
+    #: `clear` or `index` for a rebuild of the index. Null before the first stage.
     stage: str | None
     #: Number of finished chunks of a source. For a bucket's deletion, it is the number of sources, and for a rebuild of
     #: the index, the number of documents.
     chunks_done: int
     #: What `chunks_done` will be at the end; null until known.
     chunks_total: int | None
+    #: Number of scanned pages whose text is recognised. This field and the next two are there for scans alone.
+    pages_done: NotRequired[int]
+    #: What `pages_done` will be at the end.
+    pages_total: NotRequired[int]
+    #: Estimated seconds until all pages are read, apart from those of other scans; null if unknown.
+    seconds_left: NotRequired[int | None]
 
 
 class Task(TypedDict):

@@ -14,6 +14,8 @@ What happens to a wave if something fails:
     the daemon stops                no attempt is counted, and all documents are queued again
     the daemon is killed            the next start reads the documents one at a time, in the lane `suspect`
 
+Pages that are pictures are recognised in the lane `scan` (see `operations.index.scans`).
+
 Each attempt writes a new generation of the document, which replaces the earlier one in the index.
 """
 
@@ -25,9 +27,9 @@ from functools import partial
 
 from svc_daemon.core import lanes
 from svc_daemon.core.text.chunking import Extraction
-from svc_daemon.extract.documents import WAVE_DOCUMENTS, ExtractionFailed, NotRead
+from svc_daemon.extract.documents import WAVE_DOCUMENTS, ExtractionFailed, NeedsRecognition, NotRead
 from svc_daemon.extract.extractors import Extractor
-from svc_daemon.operations.index import documents, indexing
+from svc_daemon.operations.index import documents, indexing, scans
 from svc_daemon.operations.index import extraction as extracting
 from svc_daemon.operations.shared.claims import UNREADABLE, abandon
 from svc_daemon.process.contexts import Context
@@ -59,8 +61,8 @@ class IndexingWorker(Worker):
         super().__init__(context, context.wakes.indexing)
         self._extractor = extractor
         # Each child process needs a slot. One lane (queue) can occupy up to `extract_children` slots, so there is one
-        # more for the other lanes.
-        self._slots = asyncio.Semaphore(context.limits.extract_children + 1)
+        # more for the other lanes, and one for the scan that is being read.
+        self._slots = asyncio.Semaphore(context.limits.extract_children + 2)
         self._scheduler = IndexingScheduler(context.limits.extract_children)
         #: Claims of the documents in progress, by task id and token.
         self._claims: dict[tuple[str, int], indexing.IndexingClaim] = {}
@@ -111,7 +113,7 @@ class IndexingWorker(Worker):
             beat.cancel()
             for claim in claims:
                 del self._claims[claim.task.id, claim.task.token]
-            indexing.forget_progress(self.context, claims)
+                self.context.progress.pop((claim.task.id, claim.task.token), None)
             self._scheduler.end(claims[0].task.lane)
             self._slots.release()
 
@@ -120,7 +122,10 @@ class IndexingWorker(Worker):
         try:
             results: list[Extraction | Exception]
             if len(claims) == 1:
-                results = [await extracting.read(self.context, self._extractor, claims[0].reading)]
+                extraction = await self._read(claims[0])
+                if extraction is None:
+                    return
+                results = [extraction]
             else:
                 wave = [claim.reading for claim in claims]
                 results = await extracting.read_wave(self.context, self._extractor, wave)
@@ -134,6 +139,13 @@ class IndexingWorker(Worker):
             failed += [(claim, error) for claim in claims if claim.task.id not in known]
         if failed:
             await self._give_back(failed)
+
+    async def _read(self, claim: indexing.IndexingClaim) -> Extraction | None:
+        """Extract the document's text. Returns None if its task was queued again, because its pages are pictures."""
+        try:
+            return await extracting.read(self.context, self._extractor, claim.reading, awaits_recognition=True)
+        except NeedsRecognition as needed:
+            return await scans.read_scan(self.context, self._extractor, claim, needed.pages)
 
     async def _put(self, read: Sequence[tuple[indexing.IndexingClaim, Extraction]]) -> None:
         for claim, extraction in read:

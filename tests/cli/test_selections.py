@@ -4,6 +4,7 @@ import hashlib
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from svc_cli.errors import FileRefused, PathMissing, UsageError
 from svc_cli.transfer.contents import ATTEMPTS, KEPT_BYTES, STDIN, read
 from svc_cli.transfer.rooted_files import Root
 from svc_cli.transfer.selections import MOST_KEPT, expand, select
-from svc_cli.transfer.skips import is_text
+from svc_cli.transfer.skips import code_of, is_text
 from svc_cli.transfer.snapshots import Filters
 from tests.cli.consoles import write
 
@@ -150,6 +151,20 @@ def test_explicitly_named_file_is_selected_even_if_its_folder_would_skip_it(work
     named = [".hidden.md", "empty.md", "picture.png", "link.md"]
     assert _titles(*named) == named
     assert not set(named) & set(_titles("."))
+
+
+def test_pictures_in_folders_are_left_out_unless_they_are_asked_for(work: Path) -> None:
+    write(work / "docs", "plan.PNG", "fax.tiff", data=b"\x89PNG\0")
+    extensions = frozenset({".md", ".png", ".tiff"})
+    reads = Filters(extensions=extensions, max_bytes=100)
+    asked = [each.title for each in select(["docs"], reads).files]
+    assert asked == ["docs/a.md", "docs/fax.tiff", "docs/plan.PNG", "docs/sub/b.md"]
+    selection = select(["docs", "docs/fax.tiff"], replace(reads, pictures=frozenset({".png", ".tiff"})))
+    assert [each.title for each in selection.files] == ["docs/a.md", "docs/sub/b.md", "docs/fax.tiff"]
+    assert [(skip.path, code_of(skip.reason)) for skip in selection.skips] == [("docs/plan.PNG", "picture")]
+    # A service that reads none says so, as of every other type.
+    (skip, *_) = select(["docs"], replace(reads, extensions=frozenset({".md"}))).skips
+    assert code_of(skip.reason) == "type_unreadable"
 
 
 def test_compressed_file_is_selected_only_with_an_accepted_inner_suffix(work: Path) -> None:

@@ -43,6 +43,16 @@ def _summary(*items: ReportItem, strict: bool = False, stopped_by: SvcError | No
     )
 
 
+@pytest.mark.parametrize(("is_named", "action"), [(True, "failed"), (False, "skipped")])
+def test_a_picture_without_text_fails_only_where_it_was_named(is_named: bool, action: str) -> None:
+    item = ReportItem(path="docs/photo.jpg", action="created", is_named=is_named)
+    item.follow({**FAILED, "error": {"code": "no_extractable_text", "message": "none"}})
+    assert (item.action, item.is_pending, item.exit) == (action, False, Exit.FAILED if is_named else Exit.DONE)
+    other = ReportItem(path="docs/scan.pdf", action="created", is_named=False)
+    other.follow({**FAILED, "error": {"code": "no_extractable_text", "message": "none"}})
+    assert other.action == "failed"
+
+
 @pytest.mark.parametrize(
     ("summary", "exit_code", "code"),
     (

@@ -2,28 +2,28 @@
 
 import pytest
 
-from svc_daemon.core.lanes import FEW, LANES, PROMPT, SINGLE, SUSPECT, WAVE, choose, fill, in_turn
+from svc_daemon.core.lanes import FEW, LANES, PROMPT, SCAN, SINGLE, SUSPECT, WAVE, choose, fill, in_turn
 
 #: The child processes by lane, the last turn of each lane, and the order of lanes expected. The limit is 2 children.
 TURNS: list[tuple[dict[str, int], dict[str, int], list[str]]] = [
-    ({}, {}, [PROMPT, WAVE, SINGLE, SUSPECT]),
-    ({}, {PROMPT: 4, WAVE: 3, SINGLE: 1, SUSPECT: 2}, [SINGLE, SUSPECT, WAVE, PROMPT]),
-    ({WAVE: 1}, {}, [PROMPT, SINGLE, SUSPECT, WAVE]),
-    ({WAVE: 2, PROMPT: 1}, {}, [SINGLE, SUSPECT, PROMPT]),
-    ({PROMPT: 2}, {}, [WAVE, SINGLE, SUSPECT]),
-    ({SINGLE: 1}, {}, [PROMPT, WAVE, SUSPECT, SINGLE]),
-    ({SINGLE: 2}, {}, [PROMPT, WAVE]),
-    ({SUSPECT: 1}, {}, [PROMPT, WAVE, SINGLE]),
-    ({SUSPECT: 1, SINGLE: 1}, {}, [PROMPT, WAVE]),
-    ({WAVE: 2, SINGLE: 1}, {SUSPECT: 1}, [PROMPT, SUSPECT, SINGLE]),
-    ({PROMPT: 2, WAVE: 2, SINGLE: 2}, {}, []),
+    ({}, {}, [PROMPT, WAVE, SINGLE, SUSPECT, SCAN]),
+    ({}, {PROMPT: 4, WAVE: 3, SINGLE: 1, SUSPECT: 2, SCAN: 5}, [SINGLE, SUSPECT, WAVE, PROMPT, SCAN]),
+    ({WAVE: 1}, {}, [PROMPT, SINGLE, SUSPECT, SCAN, WAVE]),
+    ({WAVE: 2, PROMPT: 1, SCAN: 1}, {}, [SINGLE, SUSPECT, PROMPT]),
+    ({PROMPT: 2, SCAN: 1}, {}, [WAVE, SINGLE, SUSPECT]),
+    ({SINGLE: 1, SCAN: 1}, {}, [PROMPT, WAVE, SUSPECT, SINGLE]),
+    ({SINGLE: 2, SCAN: 1}, {}, [PROMPT, WAVE]),
+    ({SUSPECT: 1, SCAN: 1}, {}, [PROMPT, WAVE, SINGLE]),
+    ({SUSPECT: 1, SINGLE: 1}, {}, [PROMPT, WAVE, SCAN]),
+    ({WAVE: 2, SINGLE: 1, SCAN: 1}, {SUSPECT: 1}, [PROMPT, SUSPECT, SINGLE]),
+    ({PROMPT: 2, WAVE: 2, SINGLE: 2}, {}, [SCAN]),
 ]
 
 
 def test_lanes_take_turns_and_no_two_suspects_are_read_together() -> None:
     for at_work, served, expected in TURNS:
         assert in_turn(at_work, served, 2) == expected, (at_work, served)
-    assert in_turn({}, {}, 1) == list(LANES) and in_turn({WAVE: 1}, {}, 1) == [PROMPT, SINGLE, SUSPECT]
+    assert in_turn({}, {}, 1) == list(LANES) and in_turn({WAVE: 1}, {}, 1) == [PROMPT, SINGLE, SUSPECT, SCAN]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Read documents in the test's own process, and return parts of them to compare."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,14 +16,14 @@ from svc_daemon.wire.error_codes import SourceErrorCode
 Shape = list[tuple[str, str, tuple[str, ...]]]
 
 
-def read(data: bytes, filename: str, **limits: int) -> Document:
+def read(data: bytes, filename: str, **limits: Any) -> Document:
     """Read bytes as a document in this process, assert that its offsets are exact, and return it."""
     content_type = detect(data, filename)
     given = Given(data=data, filename=filename, content_type=content_type, limits=CageLimits(**limits))
     return exact(find_reader(content_type)(given))
 
 
-def refused(data: bytes, filename: str, code: SourceErrorCode, **limits: int) -> str:
+def refused(data: bytes, filename: str, code: SourceErrorCode, **limits: Any) -> str:
     """Assert that bytes are refused permanently with this error code, and return the message."""
     with pytest.raises(ExtractionFailed) as failed:
         read(data, filename, **limits)

@@ -8,7 +8,7 @@ import pytest
 from svc_daemon.core.text.chunking import Document
 from svc_daemon.extract.child_limits import CageLimits
 from svc_daemon.extract.documents import no_text
-from svc_daemon.extract.extractors import Job
+from svc_daemon.extract.jobs import Job
 from svc_daemon.extract.messages import LINE_BYTES, ChildOutcome, failure_line, own_child_line, reply_lines
 
 pytestmark = pytest.mark.anyio

@@ -265,5 +265,5 @@ def test_timeout_blames_no_document_if_the_child_has_just_begun_another() -> Non
     for killed, number, blamed in cases:
         progress = ChildProgress()
         progress.note(number)
-        child = _Child(1, progress, deadline=0, last_deadline=0, overdue=0, killed=killed)
+        child = _Child(1, progress, deadline=0, last_deadline=0, wall_seconds=60, overdue=0, killed=killed)
         assert child.blamed == blamed, (killed, number)

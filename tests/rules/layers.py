@@ -56,7 +56,8 @@ LIBRARY_OWNERS = {
     "yaml": ("svc_cli.evals.golden",),
     "watchdog": ("svc_cli.sync.watch",),
     "tantivy": ("svc_daemon.core.text.languages", "svc_daemon.provider.embedded"),
-    "numpy": ("svc_daemon.provider.embedded", "svc_daemon.embed"),
+    "numpy": ("svc_daemon.provider.embedded", "svc_daemon.embed", "svc_daemon.extract.scans"),
+    **dict.fromkeys(("PIL", "cv2", "rapidocr"), ("svc_daemon.extract.scans",)),
     **dict.fromkeys(("pypdfium2", "python_calamine", "trafilatura"), ("svc_daemon.extract",)),
     **dict.fromkeys(("onnx", "tokenizers"), ("svc_daemon.embed",)),
     # It turns off what the library would report to its makers.

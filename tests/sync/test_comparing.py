@@ -65,6 +65,21 @@ def test_only_a_ready_file_with_the_same_fingerprint_yields_no_change_unless_tho
         assert comparison.gone == [each for each in rows.values() if each.path == "b.md" and each.source_id == "src_2"]
 
 
+def test_a_picture_is_skipped_until_it_is_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "plan.png").write_bytes(b"\x89PNG\0")
+    rows: dict[str, FileRow] = {}
+    reads = replace(FILTERS, extensions=frozenset({".md", ".png"}))
+    for filters, verb in (
+        (FILTERS, Verb.SKIP),
+        (replace(reads, pictures=frozenset({".png"})), Verb.SKIP),
+        (reads, Verb.CREATE),
+    ):
+        comparison = Comparison(Snapshot(Root(tmp_path), filters), rows, lambda path: None, owns=lambda row: True)
+        (change,) = comparison
+        assert change.verb is verb
+        rows = {row.path: row for row in comparison.take_refreshed()}
+
+
 def test_walk_is_incomplete_if_the_metadata_of_a_file_cannot_be_read(tmp_path: Path) -> None:
     # The path of a link is short enough to be opened, and that of its target is not.
     depth = (PATH_MAX - 10 - len(str(tmp_path))) // 201

@@ -169,7 +169,10 @@ class _SourceView(_View):
     """Shows one source, with all its fields."""
 
     def look(self) -> JsonMapping:
-        return self.client.source(self.name)
+        source: JsonMapping = self.client.source(self.name)
+        if self.is_settled(source) or not source.get("task"):
+            return source
+        return {**source, "progress": self.client.task(source["task"]["id"])["progress"]}
 
     def text(self, answer: JsonMapping) -> str:
         return render_source(self.call.console, answer)
@@ -206,12 +209,13 @@ class _BucketView(_View):
         if bucket["bucketStore"].get("stale_member_count"):
             for page in self.client.source_pages(self.name, {"status": "all", "stale": "true"}):
                 stale += page["sources"]
-        return {**answer, "sources": unready, "stale": stale, "bucket": bucket}
+        answer = {**answer, "sources": unready, "stale": stale, "bucket": bucket}
+        return _with_recognition(self.client, answer, [bucket])
 
     def text(self, answer: JsonMapping) -> str:
         most = max(len(answer["sources"]), len(answer["stale"])) if self.call.console.is_verbose else MOST_ROWS
         rows = render_sources(self.call.console, answer["sources"][:most])
-        top = render_buckets(self.call.console, [answer["bucket"]]) + _more_of([answer["bucket"]])
+        top = render_buckets(self.call.console, [answer["bucket"]]) + _remarks(answer, [answer["bucket"]])
         for source in answer["stale"][:most]:
             refresh = source["refresh"]
             often = f"{counted(refresh['failures'], 'failure')} in a row"
@@ -238,10 +242,10 @@ class _AllView(_View):
             kept = {name: value for name, value in service.items() if name not in ("disk", "request_id")}
             seen = [{name: value for name, value in each.items() if name != "reported_at"} for each in watchers]
             answer = {**answer, "service": kept, "watchers": seen}
-        return answer
+        return _with_recognition(self.client, answer, answer["buckets"])
 
     def text(self, answer: JsonMapping) -> str:
-        shown = render_buckets(self.call.console, answer["buckets"]) + _more_of(answer["buckets"])
+        shown = render_buckets(self.call.console, answer["buckets"]) + _remarks(answer, answer["buckets"])
         shown = shown or "no buckets yet: `svc upload FILE -b BUCKET` creates the first."
         service = answer.get("service") or {}
         trouble, vectors = service.get("last_trouble") or {}, service.get("vectors") or {}
@@ -288,19 +292,33 @@ def render_buckets(console: Console, buckets: Sequence[JsonMapping]) -> str:
     return table(console, heads, rows) if rows else ""
 
 
-def count_older(buckets: Iterable[JsonMapping]) -> int:
-    """Return how many sources an older version of svc has read, counted in each of their buckets."""
-    return sum(int(bucket["bucketStore"].get("older_reader_member_count", 0)) for bucket in buckets)
+def count_members(buckets: Iterable[JsonMapping], count: str) -> int:
+    """Return the sum of one of the counts of `bucketStore`. Older daemons don't send all of them."""
+    return sum(int(bucket["bucketStore"].get(count, 0)) for bucket in buckets)
 
 
-def _more_of(buckets: Sequence[JsonMapping]) -> str:
-    """Say how many sources were read by an older version, and how many could not be refreshed."""
-    older = count_older(buckets)
-    stale = sum(int(bucket["bucketStore"].get("stale_member_count", 0)) for bucket in buckets)
-    said = [f"{counted(older, 'source')} read by an older version of svc"] if older else []
-    if stale:
-        said.append(f"{counted(stale, 'source')} could not be refreshed, and may be outdated")
-    return "".join(f"\n\n{each}" for each in said)
+def _with_recognition(client: "Client", answer: JsonMapping, buckets: Sequence[JsonMapping]) -> JsonMapping:
+    """Add whether text in pictures is recognised, and how fast, if any of the buckets has scans."""
+    has_scans = count_members(buckets, "scan_member_count") + count_members(buckets, "unread_scan_member_count")
+    return {**answer, "ocr": client.limits()["ocr"]} if has_scans else answer
+
+
+def _remarks(answer: JsonMapping, buckets: Sequence[JsonMapping]) -> str:
+    """Return what is to be known of all sources together, each remark below a blank line."""
+    remarks, ocr = [], answer.get("ocr") or {}
+    if older := count_members(buckets, "older_reader_member_count"):
+        remarks.append(f"{counted(older, 'source')} read by an older version of svc")
+    if stale := count_members(buckets, "stale_member_count"):
+        remarks.append(f"{counted(stale, 'source')} could not be refreshed, and may be outdated")
+    if pages := count_members(buckets, "scan_pages_left"):
+        pace = ocr.get("page_seconds")
+        left = f", {duration(pace * pages)}" if pace else ""
+        scans = counted(count_members(buckets, "scan_member_count"), "scan")
+        remarks.append(f"{scans} being read: {counted(pages, 'page')} left{left}")
+    unread = count_members(buckets, "unread_scan_member_count")
+    if unread and ocr.get("state") == "ready":
+        remarks.append(f"{counted(unread, 'scan')} can be read now: `svc source retry --ocr`")
+    return "".join(f"\n\n{remark}" for remark in remarks)
 
 
 def _failed(bucket: JsonMapping) -> int:

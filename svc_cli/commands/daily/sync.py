@@ -14,6 +14,7 @@ from svc_cli.commands.daily.upload import check_jobs, stream_item
 from svc_cli.commands.invocations import (
     BucketOption,
     DryRunOption,
+    ImagesOption,
     Invocation,
     JobsOption,
     NoCreateOption,
@@ -135,6 +136,7 @@ class DiffFlags(FolderFlags):
     verify_remote: RemoteOption = False
     accept_root: AcceptOption = False
     prune_left_out: LeftOutOption = False
+    images: ImagesOption = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -289,6 +291,7 @@ def options_of(call: Invocation, client: Client, flags: SyncFlags, max_delete: M
         filters=Filters(
             follow_links=links.value,
             extensions=readable_extensions(limits),
+            pictures=readable_extensions(limits, pictures=True),
             max_bytes=known["file_bytes"]["value"],
             max_path_characters=known["title_characters"]["value"],
         ),
@@ -354,11 +357,14 @@ def options_for(call: Invocation, mapping: Mapping, options: SyncOptions, flags:
         exclude=(*mapping.exclude, *get("sync.exclude", flags.exclude)),
         # The settings are for all folders, and match in some.
         asked=(*mapping.include, *mapping.exclude, *(flags.include or ()), *(flags.exclude or ())),
+        pictures=frozenset() if flags.images or (mapping.images and mapping.is_trusted) else options.filters.pictures,
     )
     prune, asked = prune_of(call, mapping, flags.prune)
     if flags.prune_left_out and prune == "none":
         prune, asked = "detach", None
     withheld = {**options.withheld, "prune": asked} if asked else options.withheld
+    if mapping.images and not (mapping.is_trusted or flags.images):
+        withheld = {**withheld, "images": "true"}
     left_out = flags.prune_left_out
     return replace(options, filters=filters, prune=prune, prunes_left_out=left_out, withheld=withheld)
 

@@ -10,6 +10,7 @@ import typer
 from svc_cli.commands.invocations import (
     BucketOption,
     DryRunOption,
+    ImagesOption,
     Invocation,
     JobsOption,
     NoCreateOption,
@@ -72,6 +73,7 @@ class UploadFlags:
     jobs: JobsOption = None
     no_create: NoCreateOption = False
     strict: StrictOption = False
+    images: ImagesOption = False
     dry_run: DryRunOption = False
 
 
@@ -99,6 +101,7 @@ def upload(call: Invocation, flags: UploadFlags) -> Exit:
         client.pace_creates(limits["limits"]["creates_per_second"]["value"])
         filters = Filters(
             extensions=readable_extensions(limits),
+            pictures=frozenset() if flags.images else readable_extensions(limits, pictures=True),
             max_bytes=limits["limits"]["file_bytes"]["value"],
             max_path_characters=limits["limits"]["title_characters"]["value"],
         )

@@ -11,7 +11,7 @@ from svc_cli.commands.invocations import Invocation, SourceBucketOption, Timeout
 from svc_cli.commands.nouns.batches import BATCH_PREFIX
 from svc_cli.errors import ApiError, WaitTimedOut, whole_error
 from svc_cli.exits import Exit
-from svc_cli.render import state_of, table
+from svc_cli.render import scan_progress, state_of, table
 from svc_daemon.wire import Json, JsonMapping
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def _look_first(client: "Client", watch: Watch) -> None:
 
 def _wait(call: Invocation, client: "Client", progress: "Progress", waited: _Waited, timeout_s: float | None) -> None:
     def report(_: object) -> None:
-        progress.update(waited.settled_count)
+        progress.update(waited.settled_count, scan_progress(waited.watch.scan) if waited.watch.scan else "")
         call.console.event({"type": "wait.progress", "settled": waited.settled_count, "total": waited.total})
 
     if waited.watch.seen:

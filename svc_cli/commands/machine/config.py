@@ -134,10 +134,16 @@ def _wishes(call: Invocation, file: SettingsFile) -> tuple[dict[str, Any], Trust
     bucket = file.values.get("bucket") or call.settings.get("bucket") or "(no bucket)"
     mappings = read_mappings(file.tables, file.path, bucket)
     tables = [
-        {"name": each.name, "dir": os.path.realpath(each.folder), "bucket": each.bucket, "prune": each.prune}
+        {
+            "name": each.name,
+            "dir": os.path.realpath(each.folder),
+            "bucket": each.bucket,
+            "prune": each.prune,
+            "images": each.images,
+        }
         for each in mappings
     ]
-    seen = Trust(sha256_of(file.content), [table["dir"] or "" for table in tables])
+    seen = Trust(sha256_of(file.content), [str(table["dir"]) for table in tables])
     values = {name: file.values[name] for name in WIDENING if name in file.values}
     if "base_url" in values:
         # An address that would look like another one is never shown.
@@ -149,8 +155,9 @@ def _render_wishes(call: Invocation, value: dict[str, Any]) -> str:
     # Not a table, which would shorten long values.
     pairs = [("file", value["file"]), *((name, _shown(each)) for name, each in value["values"].items())]
     for table_ in value["mappings"]:
-        prune = f", prune {table_['prune']}" if table_["prune"] else ""
-        pairs.append(("mapping", f"{table_['name']}: {table_['dir']} into {table_['bucket']}{prune}"))
+        more = f", prune {table_['prune']}" if table_["prune"] else ""
+        more += ", with pictures" if table_["images"] else ""
+        pairs.append(("mapping", f"{table_['name']}: {table_['dir']} into {table_['bucket']}{more}"))
     return fields(call.console, pairs)
 
 

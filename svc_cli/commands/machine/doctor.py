@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from svc_cli.commands.daily.status import count_older
+from svc_cli.commands.daily.status import count_members
 from svc_cli.commands.invocations import Invocation, command, new_app
 from svc_cli.daemon import disks
 from svc_cli.daemon.connections import connected
@@ -183,6 +183,15 @@ def _judge_certificate(tls: Mapping[str, Any]) -> Finding:
     return Finding("certificate", state, f"{', '.join(tls['names'])}, until {tls['expires_at'][:10]}", hint)
 
 
+def _judge_recognition(ocr: Mapping[str, Any], unread: str) -> Finding:
+    """Report whether scans are read. `unread` says how many failed because they were not; empty if none did."""
+    if ocr["state"] != "ready":
+        text = f"scans and pictures are not read{f'; {unread} failed' if unread else ''}"
+        return Finding("scans", "warning" if unread else "ok", text, ocr["message"])
+    hint = "`svc source retry --ocr` reads them." if unread else None
+    return Finding("scans", "ok", f"{unread} can be read now" if unread else "text in pictures is recognised", hint)
+
+
 @check("service")
 def check_service(call: Invocation) -> Iterator[Finding]:
     if not call.settings.get("base_url", call.flags.base_url) and not Installation(call.settings.environ).find():
@@ -193,22 +202,22 @@ def check_service(call: Invocation) -> Iterator[Finding]:
             yield from _judge_engines(connection.health.answer)
         try:
             listed = client.buckets(members=False)["buckets"]
-            buckets, older = counted(len(listed), "bucket"), count_older(listed)
+            buckets = counted(len(listed), "bucket")
         except ApiError as error:
             if error.code != "forbidden_project_key":
                 raise
-            buckets, older = "this key may not list buckets", 0
-        formats = [each["name"] for each in client.limits()["formats"]]
+            buckets, listed = "this key may not list buckets", []
+        limits = client.limits()
+        formats = [each["name"] for each in limits["formats"]]
         agents = _agents(client)
         writing = client.version(verify="writing").get("writing")
-    yield Finding(
-        "service",
-        "ok",
-        f"{buckets}, reads {', '.join(formats)}",
-    )
-    if older:
+    yield Finding("service", "ok", f"{buckets}, reads {', '.join(formats)}")
+    if older := count_members(listed, "older_reader_member_count"):
         hint = "they are read again in the background, unless SVC_REREAD is 0; searches find their old text until then."
         yield Finding("older text", "ok", f"{counted(older, 'source')} read by an older version of svc", hint)
+    if ocr := limits.get("ocr"):
+        unread = count_members(listed, "unread_scan_member_count")
+        yield _judge_recognition(ocr, counted(unread, "scan") if unread else "")
     yield from agents
     if not writing:
         return

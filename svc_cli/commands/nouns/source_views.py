@@ -1,13 +1,17 @@
 """Renders sources, and writes their stored bytes to standard output or a file."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from svc_cli.console import Console, clean, is_terminal
 from svc_cli.errors import UsageError
-from svc_cli.render import counted, duration, fields, place_of, size, state_of, table
+from svc_cli.render import counted, duration, fields, place_of, scan_progress, size, state_of, table
 from svc_cli.transfer.downloads import checked, writing
 from svc_daemon.wire import JsonMapping
+
+if TYPE_CHECKING:
+    from svc_cli.client.api import Client
 
 #: Minimum width for a table with all columns.
 WIDE = 80
@@ -91,6 +95,7 @@ def render_source(console: Console, source: JsonMapping) -> str:
             ("state", state_of(source)),
             ("error", f"{error['code']}: {error['message']}" if error else None),
             ("waits for", f"{shortage['message']} It continues automatically." if shortage else None),
+            ("scan", _scan_of(source)),
             ("title", source["title"]),
             ("file", source["filename"]),
             ("type", f"{source['type']}, {source['content_type']}"),
@@ -150,6 +155,14 @@ def _cleaned(text: str) -> str:
     return "\n".join(clean(line) for line in text.rstrip("\n").split("\n"))
 
 
+def _scan_of(source: JsonMapping) -> str | None:
+    """Say how far the recognition of a source's text is, or how certain it is; None if it is no scan."""
+    if "pages_total" in source.get("progress", ()):
+        return scan_progress(source["progress"])
+    pages = (source.get("extraction") or {}).get("recognized_pages")
+    return f"{counted(len(pages), 'page')} recognised, at least {min(pages.values()):.0%} certain" if pages else None
+
+
 def _schedule_of(refresh: JsonMapping) -> str | None:
     """Say how often a source is fetched again, when next, and whether it is deleted if its URL is gone."""
     if not refresh:
@@ -164,6 +177,23 @@ def _why_stale(refresh: JsonMapping) -> str | None:
         return None
     gone = "the page is gone; " if refresh["gone"] else ""
     return f"{gone}{counted(refresh['failures'], 'failure')} in a row: {refresh['error']['message']}"
+
+
+def retry_scans(client: "Client", bucket: str | None, *, is_dry: bool) -> JsonMapping:
+    """Retry what failed because no text was recognised, in a bucket or in all. Raises UsageError if it would again."""
+    state = client.limits()["ocr"]
+    if state["state"] != "ready":
+        raise UsageError("The service reads no scans.", hint=state["message"])
+    slugs = [bucket] if bucket else [each["slug"] for each in client.buckets(members=False)["buckets"]]
+    pages = (page for slug in slugs for page in client.source_pages(slug, {"status": "unread_scan"}))
+    # A source may be in several buckets.
+    found = {
+        each["id"]: each["error"]["code"] if each["error"] else "" for page in list(pages) for each in page["sources"]
+    }
+    for source_id in () if is_dry else found:
+        client.retry_source(source_id)
+    counts = {"queued": len(found), "queued_by_code": Counter(found.values()), "not_helped": {}}
+    return {"object": "scans.retry", **counts, "source_ids": list(found)}
 
 
 def send_content(console: Console, source: JsonMapping, blocks: Iterable[bytes]) -> None:

@@ -29,6 +29,7 @@ from svc_cli.commands.nouns.source_views import (
     render_source,
     render_sources,
     render_text,
+    retry_scans,
     save_content,
     send_content,
 )
@@ -175,26 +176,34 @@ def retry(
     failed: Annotated[
         bool, typer.Option("--failed", help="Retry all failed sources of the bucket that another try can help.")
     ] = False,
+    ocr: Annotated[
+        bool, typer.Option("--ocr", help="Read all scans and pictures that failed before their text was recognised.")
+    ] = False,
     code: Annotated[
         list[str] | None,
         typer.Option(metavar="CODE", help="With --failed, retry only sources with this error; repeatable."),
     ] = None,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Index a failed source, or all of a bucket, again, from the stored bytes."""
-    if failed == (source is not None) or (failed and bucket is None) or (code and not failed):
+    """Index a failed source, or all of a bucket or all scans, again, from the stored bytes."""
+    if [source is not None, failed, ocr].count(True) != 1 or (failed and bucket is None) or (code and not failed):
         raise UsageError(
-            "One source, or a bucket's failed ones, can be retried.", hint="give SOURCE, or -b and --failed."
+            "One source, or a bucket's failed ones, can be retried.",
+            hint="give SOURCE, or -b and --failed, or --ocr for all scans.",
         )
-    if failed and bucket is not None:
+    if source is None:
         with call.client() as client:
-            found = preview_retry(client.failures(bucket), code) if dry_run else client.retry_failed(bucket, code)
+            if ocr:
+                found = retry_scans(client, bucket, is_dry=dry_run)
+            else:
+                named = bucket or ""
+                found = preview_retry(client.failures(named), code) if dry_run else client.retry_failed(named, code)
         call.console.show(_marked(found, dry_run), lambda: render_retry(found, is_dry=dry_run))
         if found["queued"] and not dry_run:
-            call.console.next_step(f"svc status -b {bucket} --watch")
+            call.console.next_step(f"svc status -b {bucket} --watch" if bucket else "svc status --watch")
         return
     with call.client() as client:
-        source_id = find_source(client, source or "", bucket, guess=False)
+        source_id = find_source(client, source, bucket, guess=False)
         answer = client.source(source_id) if dry_run else client.retry_source(source_id)
     said = "would be queued again" if dry_run else state_of(answer)
     call.console.show(_marked(answer, dry_run), lambda: f"{answer['id']}  {said}  {clean(answer['title'])}")

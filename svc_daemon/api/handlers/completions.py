@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from svc_daemon.api.endpoints import ANSWER, Endpoint
+from svc_daemon.api.handlers.sources import view_location
 from svc_daemon.api.middleware.error_responses import openai_error, service_error
 from svc_daemon.api.middleware.response_headers import request_id_of
 from svc_daemon.api.requests import body_of, caller, context_of
@@ -33,7 +34,6 @@ from svc_daemon.settings.limits import Limits
 from svc_daemon.store.rows.keys import KeyRow
 from svc_daemon.wire import completions as wire
 from svc_daemon.wire.completions import Annotation, AnswerSource
-from svc_daemon.wire.sources import Location
 
 logger = logging.getLogger(__name__)
 
@@ -87,7 +87,7 @@ def view_annotation(cited: Cited) -> Annotation:
         index=cited.citation.index,
         number=cited.citation.number,
         quote=cited.quote,
-        location=_view_place(cited.place),
+        location=view_location(cited.found.source, cited.place),
     )
 
 
@@ -103,18 +103,7 @@ def view_source(cited: Cited) -> AnswerSource:
         source_url=source.source_url,
         score=hit.score,
         quote=cited.quote,
-        location=_view_place(cited.place),
-    )
-
-
-def _view_place(place: QuotePlace) -> Location:
-    return Location(
-        page=place.page,
-        line_start=place.line_start,
-        line_end=place.line_end,
-        char_start=place.char_start,
-        char_end=place.char_end,
-        headings=list(place.headings),
+        location=view_location(cited.found.source, cited.place),
     )
 
 

@@ -35,7 +35,7 @@ from svc_daemon.wire.error_codes import ErrorCode as E
 from svc_daemon.wire.parsing import parse_json
 
 #: Values of the query parameter `status`. Without `status`, a list has only sources that are active in the bucket.
-STATUSES = ("all", "queued", "indexing", "active", "failed")
+STATUSES = ("all", "queued", "indexing", "active", "failed", "unread_scan")
 TYPES = ("file", "page", "qa")
 SORTS = (*SORTED, *(f"-{name}" for name in SORTED))
 
@@ -150,7 +150,7 @@ async def look_up(request: Request) -> Response:
 
 _MEMBERS = PAGE | {
     "after": "The last id of the previous page; with `sort`, its opaque `last_id`.",
-    "status": "all, queued, indexing, active or failed; without it, active members.",
+    "status": "all, queued, indexing, active, failed or unread_scan; without it, active members.",
     "type": "file, page or qa.",
     "tag": "Only sources with this tag.",
     "q": "Only sources with each of these words in their title or file name.",

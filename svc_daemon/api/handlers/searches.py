@@ -110,7 +110,7 @@ def _result(found: SearchHit, *, explain: bool) -> wire.SearchResult:
         metadata=source.metadata,
         text=hit.chunk.text,
         highlights=[list(span) for span in hit.highlights],
-        location=view_location(hit.chunk),
+        location=view_location(source, hit.chunk),
         explain=_explain(hit) if explain else None,
     )
 

@@ -11,7 +11,7 @@ from svc_daemon.api.requests import caller, context_of, query_flag, query_text
 from svc_daemon.api.responses import respond
 from svc_daemon.core.json_bodies import refusal
 from svc_daemon.core.problems import lost_files
-from svc_daemon.core.text.document_formats import FORMATS
+from svc_daemon.core.text.document_formats import FORMATS, OCR
 from svc_daemon.errors import StoreUnavailable
 from svc_daemon.operations.shared.response_objects import view_engines, view_shortage
 from svc_daemon.operations.shared.usage import used_answers
@@ -89,6 +89,12 @@ async def limits(request: Request) -> Response:
     shown["bytes_per_minute"]["used"] = await context.rate_limits.used_bytes(key.team_id)
     shown["answers_per_month"]["used"] = used_answers(context, key.team_id)
     shown["agents"]["used"] = context.look(lambda connection: count_named_agents(connection, key.team_id))
+    extractor = request.app.state.extractor
+    ocr = wire.Recognition(
+        state="ready" if extractor.recognizes else "off",
+        message=extractor.unrecognized or None,
+        page_seconds=context.scan_pace.page_s,
+    )
     formats = [
         wire.ReadFormat(
             name=kind.name,
@@ -97,8 +103,10 @@ async def limits(request: Request) -> Response:
             extra=kind.extra,
         )
         for kind in FORMATS
+        if kind.extra != OCR or extractor.recognizes
     ]
-    return respond(request, {"object": "limits", "team_id": key.team_id, "limits": shown, "formats": formats})
+    body = {"object": "limits", "team_id": key.team_id, "limits": shown, "formats": formats, "ocr": ocr}
+    return respond(request, body)
 
 
 async def openapi(request: Request) -> Response:

@@ -34,6 +34,7 @@ from svc_daemon.api.requests import (
 from svc_daemon.api.responses import respond, respond_in_thread, would_create
 from svc_daemon.core import readiness
 from svc_daemon.core.access import api_keys
+from svc_daemon.core.answers.passages import QuotePlace
 from svc_daemon.core.json_bodies import refusal
 from svc_daemon.core.text.chunking import Chunk
 from svc_daemon.core.uploads import source_fields
@@ -49,6 +50,7 @@ from svc_daemon.operations.shared.response_objects import view_shortage, view_so
 from svc_daemon.operations.shared.schedules import check_choice
 from svc_daemon.provider.contract import StoredText, chunk_id
 from svc_daemon.store.rows.buckets import find_cascade
+from svc_daemon.store.rows.search_candidates import FoundSource
 from svc_daemon.store.rows.sources import SourceRow
 from svc_daemon.wire import sources as wire
 from svc_daemon.wire.error_codes import ErrorCode as E
@@ -182,7 +184,7 @@ async def text(request: Request) -> Response:
         hidden = [wire.HiddenPiece(text=text, reason=why, page=page, line=line) for text, why, page, line in pieces]
 
     def show_text() -> dict[str, Any]:
-        chunks = [_chunk(piece.chunk_id, piece.chunk) for piece in stored.chunks]
+        chunks = [_chunk(source, piece.chunk_id, piece.chunk) for piece in stored.chunks]
         shown = {"id": source.id, "object": "source_text", "text": stored.text, "chunks": chunks}
         return shown if hidden is None else {**shown, "hidden": hidden}
 
@@ -204,7 +206,7 @@ async def _show_vectors(request: Request, source: SourceRow, stored: StoredText)
             "model": found.model,
             "chunks": [
                 EmbeddedChunk(
-                    **_chunk(each.chunk_id, each.chunk),
+                    **_chunk(source, each.chunk_id, each.chunk),
                     text_sha256=found.hashes[each.chunk_id],
                     vector=encode(each.chunk_id),
                 )
@@ -230,25 +232,30 @@ async def _reread(request: Request, source: SourceRow) -> Response:
             "id": source.id,
             "object": "source_text",
             "text": text,
-            "chunks": [_chunk(chunk_id(source.id, source.generation, chunk.ordinal), chunk) for chunk in chunks],
+            "chunks": [
+                _chunk(source, chunk_id(source.id, source.generation, chunk.ordinal), chunk) for chunk in chunks
+            ],
             "content": content,
         },
     )
 
 
-def view_location(chunk: Chunk) -> wire.Location:
-    return wire.Location(
-        page=chunk.page,
-        line_start=chunk.line_start,
-        line_end=chunk.line_end,
-        char_start=chunk.char_start,
-        char_end=chunk.char_end,
-        headings=list(chunk.headings),
+def view_location(source: SourceRow | FoundSource, place: Chunk | QuotePlace) -> wire.Location:
+    location = wire.Location(
+        page=place.page,
+        line_start=place.line_start,
+        line_end=place.line_end,
+        char_start=place.char_start,
+        char_end=place.char_end,
+        headings=list(place.headings),
     )
+    if (confidence := source.recognized_pages.get(str(place.page))) is not None:
+        location["ocr"], location["confidence"] = True, confidence
+    return location
 
 
-def _chunk(chunk_id: str, chunk: Chunk) -> wire.TextChunk:
-    return wire.TextChunk(chunk_id=chunk_id, text=chunk.text, location=view_location(chunk))
+def _chunk(source: SourceRow, chunk_id: str, chunk: Chunk) -> wire.TextChunk:
+    return wire.TextChunk(chunk_id=chunk_id, text=chunk.text, location=view_location(source, chunk))
 
 
 def _verify(request: Request, by: str) -> bool:
@@ -269,7 +276,7 @@ async def show_task(request: Request) -> Response:
     if chunks is not None:
         task = replace(task, stage="index", chunks_total=chunks)
     shortage = view_shortage(context.shortages.now) if task.finished_at is None else None
-    return respond(request, view_task(task, cascade), waits_for=shortage)
+    return respond(request, view_task(task, cascade, context.scan_pace), waits_for=shortage)
 
 
 _SOURCE = "/v1/sources/{source_id}"

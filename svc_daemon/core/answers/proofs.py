@@ -40,6 +40,8 @@ def prove(quote: str, place: QuotePlace, extraction: Extraction) -> Proof:
         return Proof("elsewhere", f"these words are on page {listed}" if listed else "the source has no pages")
     if not _has_lines(around, place.line_start, place.line_end):
         return Proof("elsewhere", "these words are on other lines")
+    if str(place.page) in extraction.recognized_pages:
+        return Proof("proven", "in what was recognised on the page, word for word")
     return Proof("proven", "in the stored bytes, word for word")
 
 

@@ -53,6 +53,19 @@ class HiddenText(NamedTuple):
     line: int | None = None
 
 
+class RecognizedPage(NamedTuple):
+    """What was recognised on a page whose text is in pictures."""
+
+    #: From 1.
+    page: int
+    #: Its paragraphs, with a blank line between them; empty if there are none, or none that can be trusted.
+    text: str
+    #: How certain the recogniser is of the text, 0 to 1.
+    confidence: float = 0.0
+    #: Why the page has no text, as a sentence that follows its number; empty if it was read.
+    problem: str = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
     """The whole extracted text and its blocks."""
@@ -65,6 +78,10 @@ class Document:
     pages: int | None = None
     #: Pages, from 1, on which no text was found.
     pages_without_text: tuple[int, ...] = ()
+    #: Those of them whose text may be in pictures.
+    pictured_pages: tuple[int, ...] = ()
+    #: How certain the text of each page is that was recognised in pictures, 0 to 1, by its number.
+    recognized_pages: Mapping[str, float] = field(default_factory=dict)
     #: BCP 47 code, if the document declares one.
     language: str | None = None
     #: Warnings for the user about parts that could not be read.
@@ -106,6 +123,7 @@ class Extraction:
     title: str | None = None
     pages: int | None = None
     pages_without_text: tuple[int, ...] = ()
+    recognized_pages: Mapping[str, float] = field(default_factory=dict)
     language: str | None = None
     warnings: tuple[str, ...] = ()
     parts: Mapping[str, int] = field(default_factory=dict)
@@ -115,7 +133,7 @@ class Extraction:
     @property
     def facts(self) -> "StoredExtraction":
         """Return what is stored of the extraction beside its text."""
-        return {
+        facts: StoredExtraction = {
             "characters": len(self.text),
             "pages": self.pages,
             "pages_without_text": list(self.pages_without_text),
@@ -125,6 +143,9 @@ class Extraction:
             "hidden": self.hidden_characters,
             "parts": dict(self.parts),
         }
+        if self.recognized_pages:
+            facts["recognized_pages"] = dict(self.recognized_pages)
+        return facts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,9 @@ PLAIN = "text/plain"
 GZIP = "application/gzip"
 MAN_PAGE = "text/troff"
 
+#: The package extra that recognises text in pictures.
+OCR = "ocr"
+
 _OPEN_XML = "application/vnd.openxmlformats-officedocument"
 EXCEL, POWERPOINT = "application/vnd.ms-excel", "application/vnd.ms-powerpoint"
 _OPEN_DOCUMENT = "application/vnd.oasis.opendocument"
@@ -178,4 +181,15 @@ FORMATS = (
     DocumentFormat(key="msg", name="Outlook", types={"msg": "application/vnd.ms-outlook"}),
     DocumentFormat(key="doc", name="Word to 2003", types=dict.fromkeys(("doc", "dot"), "application/msword")),
     DocumentFormat(key="ppt", name="PowerPoint to 2003", types=dict.fromkeys(("ppt", "pps", "pot"), POWERPOINT)),
+    DocumentFormat(
+        key="picture",
+        name="Picture",
+        types={
+            "png": "image/png",
+            **dict.fromkeys(("jpg", "jpeg"), "image/jpeg"),
+            **dict.fromkeys(("tif", "tiff"), "image/tiff"),
+            "webp": "image/webp",
+        },
+        extra=OCR,
+    ),
 )

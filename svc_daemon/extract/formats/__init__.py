@@ -3,12 +3,12 @@
 Each module is imported on first use.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import cast
 
-from svc_daemon.core.text.chunking import Document
+from svc_daemon.core.text.chunking import Document, RecognizedPage
 from svc_daemon.core.text.media_types import ENCRYPTED_OFFICE, find_format
 from svc_daemon.extract import documents
 from svc_daemon.extract.child_limits import CageLimits
@@ -29,6 +29,8 @@ class Given:
     depth: int = 0
     #: Whether it is a page from the web, with menus and other text around its main part.
     is_page: bool = False
+    #: The pages that were recognised, by their numbers.
+    recognized: Mapping[int, RecognizedPage] = field(default_factory=dict)
 
 
 Reader = Callable[[Given], Document]
@@ -60,6 +62,7 @@ READERS = {
     "msg": ("mail.outlook", "read"),
     "doc": ("old_office.word", "read"),
     "ppt": ("old_office.powerpoint", "read"),
+    "picture": ("pictures", "read"),
 }
 
 

@@ -1,12 +1,12 @@
 """Extracts the text of stored files."""
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 from svc_daemon.core.readiness import PAGE
-from svc_daemon.core.text.chunking import ChunkingOptions, Extraction
+from svc_daemon.core.text.chunking import ChunkingOptions, Extraction, RecognizedPage
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound
 from svc_daemon.extract.documents import ExtractionFailed, StoredDocument
@@ -14,6 +14,7 @@ from svc_daemon.extract.extractors import Extractor
 from svc_daemon.operations.index.documents import check_room
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.rows.buckets import chunking_of, find_bucket
+from svc_daemon.store.rows.recognized_pages import list_pages
 from svc_daemon.store.rows.sources import SourceRow, find_source
 from svc_daemon.wire.error_codes import ErrorCode, SourceErrorCode
 
@@ -52,13 +53,24 @@ def list_chunkings(connection: Connection, sources: Sequence[SourceRow]) -> dict
     return {source_id: chunkings[place] for source_id, place in oldest.items()}
 
 
-async def read(context: Context, extractor: Extractor, reading: SourceReading) -> Extraction:
-    """Extract the text of the source's stored file.
+async def read(
+    context: Context,
+    extractor: Extractor,
+    reading: SourceReading,
+    *,
+    awaits_recognition: bool = False,
+    unread: Iterable[RecognizedPage] = (),
+) -> Extraction:
+    """Extract the text of the source's stored file. Pages of scans have the text that was recognised, if any.
 
-    Raises ExtractionFailed, or ProviderFailed if the disk is nearly full.
+    Raises ExtractionFailed, or ProviderFailed if the disk is nearly full. With `awaits_recognition`, raises
+    NeedsRecognition if pages of a scan were not recognised yet, other than those of `unread`.
     """
     await asyncio.to_thread(check_room, context)
-    return await extract(context, extractor, reading)
+    stored = stored_document(context, reading)
+    recognized = {page.page: page for page in unread} | dict(stored.recognized)
+    stored = replace(stored, awaits_recognition=awaits_recognition, recognized=recognized)
+    return await extract(context, extractor, reading, stored)
 
 
 async def read_wave(
@@ -70,7 +82,7 @@ async def read_wave(
     a separate process.
     """
     await asyncio.to_thread(check_room, context)
-    results = await extractor.extract_wave([_stored(context, reading) for reading in readings])
+    results = await extractor.extract_wave([stored_document(context, reading) for reading in readings])
     for place, result in enumerate(results):
         if isinstance(result, FileNotFoundError):
             results[place] = await _find_cause(context, readings[place], result)
@@ -93,21 +105,26 @@ async def read_again(context: Context, extractor: Extractor, source: SourceRow) 
         return Rereading(None, None) if is_lost else Rereading(sha256, None, failure)
 
 
-async def extract(context: Context, extractor: Extractor, reading: SourceReading) -> Extraction:
+async def extract(
+    context: Context, extractor: Extractor, reading: SourceReading, stored: StoredDocument | None = None
+) -> Extraction:
     """Extract the source's text in the sandboxed extractor; raises ExtractionFailed."""
     try:
-        return await extractor.extract(_stored(context, reading))
+        return await extractor.extract(stored or stored_document(context, reading))
     except FileNotFoundError as missing:
         raise await _find_cause(context, reading, missing) from None
 
 
-def _stored(context: Context, reading: SourceReading) -> StoredDocument:
+def stored_document(context: Context, reading: SourceReading) -> StoredDocument:
+    """Describe the source's stored file for the extractor, with the pages that were recognised in it."""
+    source = reading.source
     return StoredDocument(
-        content=context.blobs.blob(reading.source.blob_name),
-        filename=reading.source.filename,
-        content_type=reading.source.content_type,
+        content=context.blobs.blob(source.blob_name),
+        filename=source.filename,
+        content_type=source.content_type,
         chunking=reading.chunking,
-        is_page=reading.source.type == PAGE,
+        is_page=source.type == PAGE,
+        recognized=context.read(lambda connection: list_pages(connection, source.id, source.sha256)),
     )
 
 

@@ -24,6 +24,7 @@ from svc_daemon.process.indexing_scheduler import IndexingScheduler
 from svc_daemon.store.rows.buckets import touch_buckets, touch_buckets_of
 from svc_daemon.store.rows.events import NewEvent
 from svc_daemon.store.rows.memberships import activate_memberships, schedule_syncs
+from svc_daemon.store.rows.recognized_pages import has_progress
 from svc_daemon.store.rows.sources import (
     SourceRow,
     find_again,
@@ -157,13 +158,8 @@ def _claim(connection: Connection, context: Context, task_ids: Sequence[str]) ->
 
 
 def note_progress(context: Context, claim: IndexingClaim, chunks: int) -> None:
-    """Record how many chunks of the document are being indexed. Call `forget_progress` when the task ends."""
+    """Record how many chunks of the document are being indexed. The worker forgets it when the task ends."""
     context.progress[claim.task.id, claim.task.token] = chunks
-
-
-def forget_progress(context: Context, claims: Sequence[IndexingClaim]) -> None:
-    for claim in claims:
-        context.progress.pop((claim.task.id, claim.task.token), None)
 
 
 async def complete_indexing(context: Context, documents: Sequence[IndexedDocument]) -> list[IndexedDocument]:
@@ -316,9 +312,10 @@ async def release_expired(context: Context, now_s: float) -> int:
                 # No document can have caused the crash, so don't count an attempt.
                 park_task(connection, task)
                 continue
-            if task.lane != lanes.SUSPECT:
+            is_advancing = has_progress(connection, task)
+            if is_advancing or task.lane != lanes.SUSPECT:
                 # Any of several documents may have caused the crash, so read each in its own child process next time.
-                put_back(connection, context, task, lanes.SUSPECT)
+                put_back(connection, context, task, lanes.SCAN if is_advancing else lanes.SUSPECT)
                 continue
             source = find_source(connection, task.team_id, task.source_id or "")
             if source is None:
@@ -362,6 +359,10 @@ def _end_attempt(
     connection: Connection, context: Context, task: TaskRow, source: SourceRow, failure: Failure, jitter: float
 ) -> Failure | None:
     """Queue the task again or, after the last attempt, let the source fail. Returns the final failure, if any."""
+    if failure.retryable and has_progress(connection, task):
+        # An attempt that has recognised a page of a scan isn't counted.
+        put_back(connection, context, task, lanes.SCAN)
+        return None
     if task_retries.is_last(task.attempt, task.max_attempts, retryable=failure.retryable):
         final = failure
         if failure.retryable:

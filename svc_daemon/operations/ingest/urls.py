@@ -28,6 +28,7 @@ from svc_daemon.operations.sources import describe_source, requeue
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.files.contract import StagedBytes, discarding
 from svc_daemon.store.rows.keys import KeyRow
+from svc_daemon.store.rows.recognized_pages import delete_pages
 from svc_daemon.store.rows.refreshes import update_refresh
 from svc_daemon.store.rows.sources import SourceRow, find_page, get_source, update_content
 from svc_daemon.store.rows.tombstones import create_tombstone
@@ -327,6 +328,7 @@ async def _take_over(context: Context, key: KeyRow, source: SourceRow, taken: tu
         update_content(connection, moved)
         update_refresh(connection, moved)
         create_tombstone(connection, found.team_id, fresh.blob_name, None, context.clock.timestamp(), found.blob_name)
+        delete_pages(connection, found.id)
         return requeue(connection, context, moved, key.id)
 
     queued = await files.keep_source(context, staged, fresh, work)

@@ -6,6 +6,7 @@ from typing import Any, cast
 from svc_daemon.core import readiness
 from svc_daemon.operations.shared.schedules import view_refresh
 from svc_daemon.process.contexts import Context
+from svc_daemon.process.indexing_scheduler import ScanPace
 from svc_daemon.process.resource_shortages import OpenShortage
 from svc_daemon.store.rows.buckets import BucketRow, Cascade, Census
 from svc_daemon.store.rows.keys import KeyRow
@@ -107,7 +108,7 @@ def view_bucket(bucket: BucketRow, census: Census) -> buckets.Bucket:
 
 
 def view_bucket_store(census: Census) -> buckets.BucketStore:
-    return buckets.BucketStore(
+    store = buckets.BucketStore(
         status=readiness.store_status(
             census.indexed, census.pending, census.failed_syncs, in_maintenance=census.in_maintenance
         ),
@@ -119,6 +120,11 @@ def view_bucket_store(census: Census) -> buckets.BucketStore:
         older_reader_member_count=census.older_reader,
         stale_member_count=census.stale,
     )
+    if census.scans:
+        store["scan_member_count"], store["scan_pages_left"] = census.scans, census.scan_pages
+    if census.unread_scans:
+        store["unread_scan_member_count"] = census.unread_scans
+    return store
 
 
 def view_shortage(shortage: OpenShortage | None) -> sources.Shortage | None:
@@ -147,8 +153,13 @@ def view_deletion(cascade: Cascade) -> buckets.Deletion:
     )
 
 
-def view_task(task: TaskRow, cascade: Cascade | None = None) -> tasks.Task:
-    """Convert a task to its API form. `cascade` is the progress of a bucket's deletion."""
+def view_task(task: TaskRow, cascade: Cascade | None = None, pace: ScanPace | None = None) -> tasks.Task:
+    """Convert a task to its API form. `cascade` is the progress of a bucket's deletion, `pace` that of scans."""
+    progress = tasks.TaskProgress(stage=task.stage, chunks_done=task.chunks_done, chunks_total=task.chunks_total)
+    if task.pages_total is not None:
+        left = task.pages_total - task.pages_done
+        progress["pages_done"], progress["pages_total"] = task.pages_done, task.pages_total
+        progress["seconds_left"] = pace.seconds_left(left) if pace and not task.finished_at else None
     return tasks.Task(
         id=task.id,
         object="task",
@@ -159,7 +170,7 @@ def view_task(task: TaskRow, cascade: Cascade | None = None) -> tasks.Task:
         deletion=view_deletion(cascade) if cascade else None,
         attempt=task.attempt,
         max_attempts=task.max_attempts,
-        progress=tasks.TaskProgress(stage=task.stage, chunks_done=task.chunks_done, chunks_total=task.chunks_total),
+        progress=progress,
         error=task.error,
         next_attempt_at=task.next_attempt_at,
         created_at=task.created_at,

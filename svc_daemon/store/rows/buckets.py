@@ -13,7 +13,9 @@ from svc_daemon.core import readiness
 from svc_daemon.core.text.chunking import READER_VERSION, ChunkingOptions
 from svc_daemon.databases.contract import Connection, Parameters, Row, values_of
 from svc_daemon.errors import NotFound
+from svc_daemon.store.rows.recognized_pages import count_scans
 from svc_daemon.store.rows.refreshes import STALE
+from svc_daemon.store.rows.sources import UNREAD_SCAN
 from svc_daemon.store.rows.tasks import TaskRow
 from svc_daemon.store.stored_json import read_objects
 from svc_daemon.store.tables import column_values, insertion
@@ -76,6 +78,11 @@ class Census:
     older_reader: int = 0
     #: Number of members that keep themselves up to date and could not: their last refresh failed.
     stale: int = 0
+    #: Number of members that wait until text is recognised on their pages, and of these pages.
+    scans: int = 0
+    scan_pages: int = 0
+    #: Number of members that failed because nothing could recognise their text.
+    unread_scans: int = 0
     #: Total size of the members' files.
     size_bytes: int = 0
 
@@ -214,7 +221,7 @@ def take_census(connection: Connection, bucket_id: str, *, members: bool = True)
     groups = connection.execute(
         "SELECT s.type, s.status, m.sync_status, COUNT(*) AS members, SUM(s.rechunk) AS rechunking,"  # noqa: S608
         " SUM(CASE WHEN s.reader < :reader AND s.status = 'active' THEN 1 ELSE 0 END) AS older_reader,"
-        f" SUM({STALE}) AS stale,"
+        f" SUM({STALE}) AS stale, SUM(CASE WHEN {UNREAD_SCAN} THEN 1 ELSE 0 END) AS unread_scans,"
         " SUM(s.size_bytes) AS size_bytes FROM memberships m"
         " JOIN sources s ON s.id = m.source_id WHERE m.bucket_id = :bucket_id GROUP BY s.type, s.status, m.sync_status",
         {"bucket_id": bucket_id, "reader": READER_VERSION},
@@ -223,29 +230,28 @@ def take_census(connection: Connection, bucket_id: str, *, members: bool = True)
         "SELECT 1 FROM buckets b JOIN teams_in_maintenance r ON r.team_id = b.team_id WHERE b.id = :id",
         {"id": bucket_id},
     ).fetchone()
-    types, sums = dict[str, int](), ("rechunking", "older_reader", "stale", "size_bytes")
-    indexed = pending = failed = failed_syncs = retrievable = 0
+    scans, scan_pages = count_scans(connection, bucket_id)
+    types, sums = dict[str, int](), ("rechunking", "older_reader", "stale", "unread_scans", "size_bytes")
+    counts = dict.fromkeys(("indexed", "pending", "failed", "failed_syncs", "retrievable"), 0)
     for group in groups:
         count = group["members"]
         types[group["type"]] = types.get(group["type"], 0) + count
         if group["status"] == readiness.ACTIVE and group["sync_status"] == readiness.ACTIVE:
-            indexed += count
-            retrievable += count if group["type"] != readiness.QA else 0
+            counts["indexed"] += count
+            counts["retrievable"] += count if group["type"] != readiness.QA else 0
         elif group["status"] == readiness.FAILED:
-            failed += count
+            counts["failed"] += count
         else:
-            pending += count
-            failed_syncs += count if group["sync_status"] == readiness.FAILED else 0
+            counts["pending"] += count
+            counts["failed_syncs"] += count if group["sync_status"] == readiness.FAILED else 0
     return Census(
         revision=list_revisions(connection, [bucket_id]).get(bucket_id, 1),
         active_ids=_list_active(connection, bucket_id) if members else (),
         types=types,
-        retrievable=retrievable,
-        indexed=indexed,
-        pending=pending,
-        failed=failed,
-        failed_syncs=failed_syncs,
+        **counts,
         in_maintenance=maintenance is not None,
+        scans=scans,
+        scan_pages=scan_pages,
         **{name: sum(int(group[name]) for group in groups) for name in sums},
     )
 

@@ -12,7 +12,7 @@ from typing import Any
 from svc_daemon.core import readiness
 from svc_daemon.databases.contract import MOST_ROWS, Connection
 from svc_daemon.store.rows.refreshes import STALE
-from svc_daemon.store.rows.sources import SourceRow
+from svc_daemon.store.rows.sources import UNREAD_SCAN, SourceRow
 
 #: Up to so many sources with the wanted status are found first and sorted then. If there are more, all sources are read
 #: in the wanted order.
@@ -23,7 +23,7 @@ MOST_SORTED = 5000
 class SourceFilter:
     """Which of a bucket's sources to list; None means any."""
 
-    #: `ready` (searches of this bucket find the source), `all`, or a status of `SourceRow`.
+    #: `ready` (searches of this bucket find the source), `all`, `unread_scan`, or a status of `SourceRow`.
     status: str = "ready"
     type: str | None = None
     tag: str | None = None
@@ -47,7 +47,8 @@ class SourceFilter:
     @property
     def first_status(self) -> str | None:
         """Return the status that all listed sources have; None if they may have any."""
-        return {"all": None, "ready": readiness.ACTIVE}.get(self.status, self.status)
+        statuses = {"all": None, "ready": readiness.ACTIVE, "unread_scan": readiness.FAILED}
+        return statuses.get(self.status, self.status)
 
 
 def list_sources(connection: Connection, team_id: str, bucket_id: str, chosen: SourceFilter) -> list[SourceRow]:
@@ -124,6 +125,8 @@ def _select_members(team_id: str, bucket_id: str, chosen: SourceFilter) -> tuple
     conditions = ["m.bucket_id = :bucket_id", "m.team_id = :team_id"]
     if chosen.status == "ready":
         conditions.append("m.sync_status = 'active'")
+    if chosen.status == "unread_scan":
+        conditions.append(UNREAD_SCAN)
     if chosen.tag is not None:
         conditions.append("EXISTS (SELECT 1 FROM json_each(s.tags) WHERE value = :tag)")
     if chosen.error_code is not None:

@@ -163,6 +163,8 @@ class FoundSource:
     generations: range
     #: Maps the id of each bucket to the source's status in it (see `core.readiness`), oldest bucket first.
     places: dict[str, str] = field(default_factory=dict)
+    #: The numbers of pages whose text was recognised in pictures, and how certain it is, 0 to 1.
+    recognized_pages: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
     def from_row(cls, row: Row) -> "FoundSource":
@@ -177,14 +179,16 @@ class FoundSource:
             refresh=read_object(row["refresh"], "refresh", row),
             generations=generations_of(row["valid_from"], row["generation"]),
             places=places_of(row["places"]),
+            recognized_pages=(read_object(row["recognized"], "extraction", row) or {}).get("recognized_pages", {}),
         )
 
 
 def list_active_sources(connection: Connection, team_id: str, source_ids: list[str]) -> dict[str, FoundSource]:
     """Map the ids of these sources to their fields. Sources that aren't indexed are left out."""
     rows = connection.execute(
-        "SELECT id, title, filename, tags, metadata, source_url, fetched, refresh, valid_from, generation, places"
-        " FROM source_views"
+        "SELECT id, title, filename, tags, metadata, source_url, fetched, refresh, valid_from, generation, places,"
+        # Of most documents, this isn't needed.
+        " CASE WHEN extraction LIKE '%\"recognized_pages\"%' THEN extraction END AS recognized FROM source_views"
         " WHERE team_id = :team_id AND status = 'active' AND id IN (SELECT value FROM json_each(:ids))",
         {"team_id": team_id, "ids": json.dumps(source_ids)},
     ).fetchall()

@@ -1,7 +1,7 @@
 """Sources: one row for each file, page or question, with its buckets and its latest task."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,13 @@ from svc_daemon.wire.sources import (
     StoredExtraction,
     StoredRefresh,
     WebhookCall,
+)
+
+#: The condition that a source `s` failed because nothing could recognise the text in its pictures.
+UNREAD_SCAN = (
+    "s.status = 'failed' AND (s.content_type = 'application/pdf' AND s.error LIKE '%they may be scanned images%'"
+    " OR s.content_type IN ('image/png', 'image/jpeg', 'image/tiff', 'image/webp')"
+    " AND s.error LIKE '%unsupported_format%')"
 )
 
 
@@ -101,6 +108,11 @@ class SourceRow:
     def facts(self) -> dict[str, Any]:
         """Return the facts of the last fetch and the fields of a question in one."""
         return {**(self.fetched or {}), **(self.qa or {})}
+
+    @property
+    def recognized_pages(self) -> Mapping[str, float]:
+        """Map the numbers of pages whose text was recognised in pictures to how certain it is, 0 to 1."""
+        return self.extraction.get("recognized_pages", {}) if self.extraction else {}
 
     @property
     def generations(self) -> range:
@@ -264,6 +276,7 @@ def find_page(connection: Connection, team_id: str, url_key: str) -> str | None:
 def delete_source(connection: Connection, team_id: str, source_id: str) -> None:
     """Delete the source's row. The caller must have removed the source from all buckets."""
     where = {"id": source_id, "team_id": team_id}
+    connection.execute("DELETE FROM recognized_pages WHERE source_id = :source_id", {"source_id": source_id})
     connection.execute("DELETE FROM sources WHERE id = :id AND team_id = :team_id", where)
 
 

@@ -42,10 +42,14 @@ class TaskRow:
     created_at: str
     started_at: str | None = None
     finished_at: str | None = None
-    #: How the document is read: `prompt`, `wave`, `single` or `suspect` (see `core.lanes`).
+    #: How the document is read: `prompt`, `wave`, `single`, `suspect` or `scan` (see `core.lanes`).
     lane: str = lanes.SINGLE
     #: The `traceparent` of the request that queued the task, if traced.
     trace: str | None = None
+    #: Recognised pages of a scan, all of its pages (None if it is none), and the token of the last claim to read one.
+    pages_done: int = 0
+    pages_total: int | None = None
+    pages_token: int = 0
 
     @classmethod
     def from_row(cls, row: Row) -> "TaskRow":
@@ -214,13 +218,13 @@ def retry_task(
 ) -> None:
     """Queue a task for another attempt, unless the worker has lost its claim.
 
-    A task in the lane `suspect` stays there; others move to the lane `single` (see `core.lanes`). With `is_endless`,
+    A task in the lane `suspect` or `scan` stays there; others move to `single` (see `core.lanes`). With `is_endless`,
     the task never runs out of attempts.
     """
     attempt = min(task.attempt, task.max_attempts - 1) if is_endless else task.attempt
     connection.execute(
         "UPDATE tasks SET status = 'queued', next_attempt_at = :next_attempt_at, error = :error, lease_until_s = NULL,"
-        " attempt = :attempt, lane = CASE lane WHEN 'suspect' THEN lane ELSE 'single' END"
+        " attempt = :attempt, lane = CASE WHEN lane IN ('suspect', 'scan') THEN lane ELSE 'single' END"
         " WHERE id = :id AND token = :token AND status = 'running'",
         {
             "id": task.id,
@@ -331,11 +335,8 @@ def has_due(connection: Connection, task_type: str, now: str) -> bool:
 
 def has_attempts_after(connection: Connection, latest: str) -> bool:
     """Whether any queued task is scheduled after `latest`."""
-    row = connection.execute(
-        "SELECT 1 FROM tasks WHERE finished_at IS NULL AND status = 'queued' AND next_attempt_at > :latest LIMIT 1",
-        {"latest": latest},
-    ).fetchone()
-    return row is not None
+    query = "SELECT 1 FROM tasks WHERE finished_at IS NULL AND status = 'queued' AND next_attempt_at > :latest LIMIT 1"
+    return connection.execute(query, {"latest": latest}).fetchone() is not None
 
 
 def recall_attempts(connection: Connection, latest: str) -> int:
@@ -393,7 +394,5 @@ def find_last_rebuild(connection: Connection, team_id: str) -> TaskRow | None:
 
 
 def is_in_maintenance(connection: Connection, team_id: str) -> bool:
-    row = connection.execute(
-        "SELECT 1 FROM teams_in_maintenance WHERE team_id = :team_id", {"team_id": team_id}
-    ).fetchone()
-    return row is not None
+    query = "SELECT 1 FROM teams_in_maintenance WHERE team_id = :team_id"
+    return connection.execute(query, {"team_id": team_id}).fetchone() is not None

@@ -1,14 +1,15 @@
 """PDF: the text of each page, in PDFium's reading order."""
 
 import re
-from contextlib import closing
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from itertools import chain
 from unicodedata import normalize
 
 import pypdfium2
 from pypdfium2 import raw
 
-from svc_daemon.core.text.chunking import Document
+from svc_daemon.core.text.chunking import Document, RecognizedPage
 from svc_daemon.extract import documents
 from svc_daemon.extract.builders import FlowDocument, one_line, pages_named
 from svc_daemon.extract.formats import Given
@@ -49,6 +50,8 @@ _JUNK_TITLE = re.compile(
 )
 #: The number of a clause whose text begins so close behind it that PDFium puts no space there.
 _CLOSE_NUMBER = re.compile(r"^((?:\d{1,3}\.)+)(?=[^\W\d_]{2})", re.MULTILINE)
+#: Pictures are looked for in groups of objects so deep.
+_PICTURE_DEPTH = 5
 _BLANK_LINE = re.compile(r"\n\s*\n")
 #: The fork server reads this PDF to set up PDFium for all children.
 SAMPLE = b"""%PDF-1.4
@@ -95,10 +98,12 @@ def read(given: Given) -> Document:
         title = pdf.get_metadata_value("Title")
         language = (raw.FPDF_WCHAR * 64)()
         size = raw.FPDFCatalog_GetLanguage(pdf, language, 64) if hasattr(raw, "FPDFCatalog_GetLanguage") else 0
+        empty = _add_pages(flow, pages, given.recognized)
         return flow.finish(
             title=None if _JUNK_TITLE.search(title.strip()) else title,
             pages=len(pdf),
-            pages_without_text=_add_pages(flow, pages),
+            pages_without_text=empty,
+            pictured_pages=_with_pictures(pdf, empty) if given.limits.recognizer else (),
             language=bytes(language)[: max(0, size - 2)].decode("utf-16-le", "replace") or None,
         )
 
@@ -136,7 +141,17 @@ def _read_page(flow: FlowDocument, pdf: pypdfium2.PdfDocument, *, has_layers: bo
     return join(beside_labels(ordered, values)), noted
 
 
-def _add_pages(flow: FlowDocument, pages: list[tuple[str, Annotations]]) -> list[int]:
+def _with_pictures(pdf: pypdfium2.PdfDocument, numbers: Sequence[int]) -> Iterator[int]:
+    """Yield those of the pages that have pictures."""
+    for number in numbers:
+        with suppress(pypdfium2.PdfiumError), closing(pdf[number - 1]) as page:
+            if any(page.get_objects(filter=[raw.FPDF_PAGEOBJ_IMAGE], max_depth=_PICTURE_DEPTH)):
+                yield number
+
+
+def _add_pages(
+    flow: FlowDocument, pages: list[tuple[str, Annotations]], recognized: Mapping[int, RecognizedPage]
+) -> list[int]:
     """Add the pages with their notes, and return the numbers of those without any text."""
     words = set[str]()
     if any(BROKEN in text or "\x02" in text for text, _ in pages):
@@ -148,7 +163,8 @@ def _add_pages(flow: FlowDocument, pages: list[tuple[str, Annotations]]) -> list
             text = _BROKEN_WORD.sub(lambda broken: _mend(broken[1], broken[2], words), text)  # noqa: PLW2901
         if _FORMS.search(text):
             text = _FORMS.sub(lambda form: normalize("NFKC", form[0]), text)  # noqa: PLW2901
-        flow.add_all("paragraph", _BLANK_LINE.split(_CLOSE_NUMBER.sub(r"\1 ", text)))
+        if not flow.add_all("paragraph", _BLANK_LINE.split(_CLOSE_NUMBER.sub(r"\1 ", text))):
+            flow.add_recognized(recognized.get(number))
         for author, note in noted.notes:
             flow.note_part("annotations")
             flow.add("paragraph", f"Note{f' by {author}' if author else ''}: {note}")

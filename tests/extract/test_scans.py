@@ -1,0 +1,207 @@
+"""Pages that are pictures are recognised in a confined child, and what can't be read is named."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from svc_daemon.core.text.chunking import Extraction, RecognizedPage
+from svc_daemon.extract.documents import ExtractionFailed, NeedsRecognition, StoredDocument
+from svc_daemon.extract.extractors import Extractor
+from svc_daemon.extract.scans.layout import recognize_page
+from svc_daemon.extract.scans.recognizers import Line, choose
+from svc_daemon.wire.error_codes import SourceErrorCode
+from tests import samples
+from tests.extract.conftest import MakeExtractor
+from tests.extract.readings import document_at
+from tests.scanned_pages import RECOGNIZER, joined, page, pdf, saved, scan
+
+pytestmark = pytest.mark.anyio
+
+BLANK = np.asarray(page())
+
+
+async def needed(extractor: Extractor, document: StoredDocument) -> Sequence[int]:
+    """The pages that must be recognised before the document can be read."""
+    with pytest.raises(NeedsRecognition) as asked:
+        await extractor.extract(replace(document, awaits_recognition=True))
+    return asked.value.pages
+
+
+async def recognized(extractor: Extractor, document: StoredDocument) -> list[RecognizedPage]:
+    pages = await needed(extractor, document)
+    return [page async for page in extractor.recognize(document, pages)]
+
+
+async def read(make: MakeExtractor, path: Path, **limits: Any) -> Extraction:
+    """Recognise the pages of a file, then read it."""
+    extractor, document = await make(recognizer=RECOGNIZER, **limits), document_at(path)
+    pages = {each.page: each for each in await recognized(extractor, document)}
+    return await extractor.extract(replace(document, recognized=pages, awaits_recognition=True))
+
+
+def stored(tmp_path: Path, name: str, data: bytes) -> Path:
+    path = tmp_path / name
+    path.write_bytes(data)
+    return path
+
+
+async def test_scanned_pages_have_their_text_on_their_page(make_extractor: MakeExtractor, tmp_path: Path) -> None:
+    extraction = await read(make_extractor, stored(tmp_path, "scan.pdf", scan(3)))
+    assert [(chunk.page, chunk.text) for chunk in extraction.chunks] == [
+        (number, f"The umber quay {number}.") for number in (1, 2, 3)
+    ]
+    assert (extraction.recognized_pages, extraction.warnings) == ({"1": 0.97, "2": 0.97, "3": 0.97}, ())
+    assert (extraction.pages, extraction.pages_without_text) == (3, ())
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("a.png", "PNG"), ("b.webp", "WEBP"), ("c.tiff", "TIFF"), ("d.jpg", "JPEG")]
+)
+async def test_picture_files_are_read(make_extractor: MakeExtractor, tmp_path: Path, name: str, kind: str) -> None:
+    options = {"lossless": True} if kind == "WEBP" else {"quality": 100} if kind == "JPEG" else {}
+    extraction = await read(make_extractor, stored(tmp_path, name, saved([page("Grey stone.")], kind, **options)))
+    assert (extraction.text, extraction.pages, list(extraction.recognized_pages)) == ("Grey stone.", 1, ["1"])
+
+
+async def test_each_page_of_a_tiff_is_read(make_extractor: MakeExtractor, tmp_path: Path) -> None:
+    pages = [page(f"Sheet {number}.") for number in range(1, 11)]
+    extraction = await read(make_extractor, stored(tmp_path, "fax.tif", saved(pages, "TIFF", compression="tiff_lzw")))
+    assert [chunk.page for chunk in extraction.chunks] == list(range(1, 11))
+
+
+async def test_only_pages_without_text_are_recognised(make_extractor: MakeExtractor, tmp_path: Path) -> None:
+    path = stored(tmp_path, "mixed.pdf", joined(samples.make_pdf(["The umber quay.", ""]), scan(1)))
+    extractor = await make_extractor(recognizer=RECOGNIZER)
+    # The first page has text, and the second nothing at all.
+    assert await needed(extractor, document_at(path)) == [3]
+
+
+async def test_a_page_that_ends_the_recogniser_costs_only_itself(make_extractor: MakeExtractor, tmp_path: Path) -> None:
+    pages = [page("One."), page("!SIGSEGV"), page("!eat"), page("!busy"), page("Five.")]
+    extraction = await read(make_extractor, stored(tmp_path, "scan.pdf", pdf(pages)), ocr_page_seconds=3)
+    assert (extraction.text, extraction.pages_without_text) == ("One.\n\nFive.", (2, 3, 4))
+    assert extraction.warnings == (
+        "Page 2 was not read: the recogniser failed on it.",
+        "Page 3 was not read: reading took more than 1536 MB of memory.",
+        "Page 4 was not read: reading took more than 3 s of processor time.",
+    )
+
+
+async def test_a_recogniser_that_is_killed_from_outside_may_be_tried_again(
+    make_extractor: MakeExtractor, tmp_path: Path
+) -> None:
+    extractor = await make_extractor(recognizer=RECOGNIZER)
+    document = document_at(stored(tmp_path, "scan.pdf", pdf([page("One."), page("!SIGKILL")])))
+    read_pages = []
+    with pytest.raises(ExtractionFailed) as failed:
+        async for each in extractor.recognize(document, [1, 2]):
+            read_pages.append(each.text)  # noqa: PERF401 - what was read before the error counts
+    assert (read_pages, failed.value.code, failed.value.retryable) == (
+        ["One."],
+        SourceErrorCode.EXTRACTION_CRASHED,
+        True,
+    )
+
+
+async def test_unsure_pages_are_named_and_unreadable_ones_left_out(
+    make_extractor: MakeExtractor, tmp_path: Path
+) -> None:
+    pages = [page("Sure.", confidence=90), page("Unsure.", confidence=70), page("Rubbish.", confidence=50), page()]
+    extraction = await read(make_extractor, stored(tmp_path, "scan.pdf", pdf(pages)))
+    assert (extraction.text, extraction.pages_without_text) == ("Sure.\n\nUnsure.", (3, 4))
+    assert extraction.warnings == (
+        "Page 3 was not read: its text is too unclear, or in a script that can't be recognised.",
+        "Page 4 has no text and can't be found.",
+        "Page 2 was recognised with a confidence below 85%; check with the original.",
+    )
+
+
+async def test_a_picture_in_which_nothing_is_read_has_no_text(make_extractor: MakeExtractor, tmp_path: Path) -> None:
+    with pytest.raises(ExtractionFailed, match="None of the 1 pages holds text") as failed:
+        await read(make_extractor, stored(tmp_path, "photo.png", saved([page()], "PNG")))
+    assert failed.value.code == SourceErrorCode.NO_EXTRACTABLE_TEXT
+
+
+@pytest.mark.parametrize("data", [b"\x89PNG\r\n\x1a\n" + b"\0" * 99, saved([page("One.")], "PNG")[:2000]])
+async def test_a_damaged_picture_is_unreadable_and_ends_nothing(
+    make_extractor: MakeExtractor, tmp_path: Path, data: bytes
+) -> None:
+    with pytest.raises(ExtractionFailed) as failed:
+        await read(make_extractor, stored(tmp_path, "a.png", data))
+    assert failed.value.code in (SourceErrorCode.DOCUMENT_UNREADABLE, SourceErrorCode.NO_EXTRACTABLE_TEXT)
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "code"),
+    [
+        ("scan.pdf", scan(2), SourceErrorCode.NO_EXTRACTABLE_TEXT),
+        ("a.png", saved([page("One.")], "PNG"), SourceErrorCode.UNSUPPORTED_FORMAT),
+    ],
+)
+async def test_without_a_recogniser_the_reason_names_the_way_out(
+    make_extractor: MakeExtractor, tmp_path: Path, name: str, data: bytes, code: SourceErrorCode
+) -> None:
+    extractor = await make_extractor(unrecognized="Install the extra.")
+    document = document_at(stored(tmp_path, name, data))
+    with pytest.raises(ExtractionFailed, match="Install the extra") as failed:
+        await extractor.extract(replace(document, awaits_recognition=True))
+    assert failed.value.code == code
+
+
+def test_text_recognition_can_be_off_or_a_function_of_the_operators() -> None:
+    assert choose("off") == ("", "Text recognition is turned off (SVC_OCR=off).")
+    assert choose(RECOGNIZER) == (RECOGNIZER, "")
+
+
+def line(text: str, left: float, top: float, *, per_character: float = 8.0, height: float = 20.0) -> Line:
+    right = left + per_character * len(text)
+    return Line(text, 0.95, [(left, top), (right, top), (right, top + height), (left, top + height)])
+
+
+def text_of(lines: Sequence[Line]) -> str:
+    return recognize_page(BLANK, 1, lambda _: lines).text
+
+
+LEFT = ["The harbour master keeps", "a register of every ship", "that enters or leaves it."]
+RIGHT = ["Fees are due within two", "weeks of the departure, or", "cost more for each month."]
+
+
+def test_columns_are_read_one_after_another_below_what_goes_across_them() -> None:
+    title = line("A heading that goes across both of the columns below it, from side to side", 50, 10)
+    columns = [
+        line(text, left, 60 + 30 * number)
+        for left, texts in ((50, LEFT), (420, RIGHT))
+        for number, text in enumerate(texts)
+    ]
+    in_rows = sorted(columns, key=lambda each: each.box[0][1])
+    assert text_of([title, *in_rows]).split("\n") == [title.text, "", *LEFT, "", *RIGHT]
+
+
+def test_cells_of_a_table_are_read_row_by_row() -> None:
+    cells = [("Ship", "Berth", "Tons"), ("Alba", "4", "1200"), ("Borea", "7", "980"), ("Ceres", "2", "1430")]
+    lines = [line(text, 50 + 200 * x, 50 + 30 * y) for y, row in enumerate(cells) for x, text in enumerate(row)]
+    assert text_of(lines[::-1]).split("\n") == [" | ".join(row) for row in cells]
+
+
+def test_paragraphs_are_apart_and_broken_words_are_whole() -> None:
+    lines = [line("The break-", 50, 50), line("water is new.", 50, 80), line("It is of stone.", 50, 170)]
+    assert text_of(lines) == "The breakwater is new.\n\nIt is of stone."
+
+
+def test_text_in_a_script_that_the_model_does_not_know_is_not_read() -> None:
+    # It sees few letters in long lines, and is sure of them.
+    found = recognize_page(BLANK, 1, lambda _: [line("HOPTA", 50, 50, per_character=120.0)])
+    assert (found.text, "script" in found.problem) == ("", True)
+
+
+def test_a_page_on_its_side_is_turned() -> None:
+    def recognize(picture: Any) -> list[Line]:
+        if picture.shape[0] > picture.shape[1]:
+            return [Line("sideways", 0.95, [(10, 10), (30, 10), (30, 200), (10, 200)])]
+        return [line("Upright.", 50, 50)]
+
+    assert recognize_page(BLANK, 1, recognize).text == "Upright."

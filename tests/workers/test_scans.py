@@ -1,0 +1,196 @@
+"""Scans are read page by page in a queue of their own, and what was read of them is kept."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from math import inf
+from pathlib import Path
+
+import pytest
+
+from svc_daemon.extract.child_limits import CageLimits
+from svc_daemon.extract.extractors import Extractor
+from svc_daemon.operations.index.indexing import release_expired
+from tests.api.answers import body_of
+from tests.api.daemons import UNLIMITED, Daemon
+from tests.api.loops import Loop
+from tests.processes import children_of
+from tests.scanned_pages import RECOGNIZER, joined, page, pdf, saved, scan
+
+MakeScanning = Callable[..., Daemon]
+
+
+@pytest.fixture
+def make_scanning(loop: Loop, tmp_path: Path) -> Iterator[MakeScanning]:
+    """Open daemons that recognise text, with these limits."""
+    opened: list[tuple[Daemon, Extractor]] = []
+
+    def make(recognizer: str = RECOGNIZER, **limits: int) -> Daemon:
+        extractor = Extractor(
+            tmp_path / f"scratch{len(opened)}", CageLimits(recognizer=recognizer, unrecognized="Install the extra.")
+        )
+        daemon = Daemon(loop, tmp_path / "data", extractor, replace(UNLIMITED, **limits))
+        opened.append((daemon, extractor))
+        if len(opened) == 1:
+            daemon.make_bucket()
+        return daemon
+
+    yield make
+    for daemon, extractor in opened:
+        daemon.close()
+        loop.run(extractor.close())
+
+
+@pytest.fixture
+def scanning(make_scanning: MakeScanning) -> Daemon:
+    return make_scanning()
+
+
+def pages_read(daemon: Daemon) -> int:
+    return daemon.count("recognized_pages")
+
+
+def crash(daemon: Daemon) -> None:
+    """Leave the tasks as a kill does, and take them up again as the next start does."""
+    rows = [dict(row) for row in daemon.read(lambda c: c.execute("SELECT * FROM tasks").fetchall())]
+    daemon.stop()
+    columns = ("status", "attempt", "token", "lane", "lease_until_s", "pages_token")
+    setting = ", ".join(f"{name} = :{name}" for name in columns)
+    daemon.write(lambda c: c.executemany(f"UPDATE tasks SET {setting} WHERE id = :id", rows))
+    daemon.loop.run(release_expired(daemon.context, inf))
+
+
+def queue(daemon: Daemon) -> list[tuple[str, str, int]]:
+    """The lane, status and counted attempts of each task."""
+    rows = daemon.read(lambda c: c.execute("SELECT lane, status, attempt FROM tasks ORDER BY id").fetchall())
+    return [(row["lane"], row["status"], row["attempt"]) for row in rows]
+
+
+def test_a_scan_is_ready_when_its_pages_are_read_and_is_found_with_its_page(scanning: Daemon) -> None:
+    scanning.start()
+    source_id = scanning.add_ready(scan(3), filename="scan.pdf")
+    task, source = scanning.task(source_id), scanning.source(source_id)
+    assert (task["status"], task["attempt"]) == ("succeeded", 1)
+    assert task["progress"].items() >= {"pages_done": 3, "pages_total": 3, "seconds_left": None}.items()
+    assert source["extraction"]["recognized_pages"] == {"1": 0.97, "2": 0.97, "3": 0.97}
+    (best, *_) = body_of(scanning.search("umber quay 2"))["data"]
+    assert best["location"].items() >= {"page": 2, "ocr": True, "confidence": 0.97}.items()
+
+
+def test_text_that_was_not_recognised_is_not_marked(scanning: Daemon) -> None:
+    scanning.start()
+    source_id = scanning.add_ready()
+    (best, *_) = body_of(scanning.search("umber quay"))["data"]
+    assert "ocr" not in best["location"]
+    assert "recognized_pages" not in scanning.source(source_id)["extraction"]
+
+
+def test_notes_do_not_wait_for_scans_of_which_one_is_read_at_a_time(scanning: Daemon) -> None:
+    scanning.start()
+    slow = [scanning.add_source(pdf([page("!wait 600")]), filename=f"{number}.pdf") for number in range(4)]
+    waiting = [("scan", "queued", 0)] * 3
+    scanning.wait(lambda: sorted(queue(scanning)) == [*waiting, ("scan", "running", 1)], "all are known as scans")
+    scanning.wait_ready(scanning.add_source())
+    assert [scanning.task(source_id)["progress"]["pages_total"] for source_id in slow] == [1] * 4
+
+
+@pytest.mark.parametrize("end", [Daemon.stop, crash])
+def test_a_scan_goes_on_with_the_page_that_it_was_at(scanning: Daemon, end: Callable[[Daemon], None]) -> None:
+    source_id = scanning.add_source(joined(scan(2), pdf([page("!wait 1"), page("!wait 600")])), filename="scan.pdf")
+    scanning.start()
+    scanning.wait(lambda: pages_read(scanning) == 3, "three pages are read")
+    progress = scanning.task(source_id)["progress"]
+    assert (progress["stage"], progress["pages_done"], progress["pages_total"]) == ("ocr", 3, 4)
+    assert progress["seconds_left"] >= 0
+    end(scanning)
+    # What was read stays, and the attempt doesn't count.
+    assert (pages_read(scanning), queue(scanning)) == (3, [("scan", "queued", 0)])
+    scanning.start()
+    scanning.wait(lambda: queue(scanning) == [("scan", "running", 1)], "the scan is read again")
+    scanning.wait(lambda: scanning.task(source_id)["progress"]["stage"] == "ocr", "its last page is read")
+    assert pages_read(scanning) == 3
+
+
+def test_a_page_that_ends_the_daemon_each_time_fails_its_document(scanning: Daemon) -> None:
+    source_id = scanning.add_source(pdf([page("!wait 600")]), filename="scan.pdf")
+    seen = []
+    for _ in range(4):
+        scanning.start()
+        scanning.wait(lambda: scanning.task(source_id)["progress"]["stage"] == "ocr", "the page is read")
+        scanning.wait(lambda: queue(scanning)[0][1] == "running", "the page is read")
+        crash(scanning)
+        scanning.advance(100)
+        seen += queue(scanning)
+    # The first end may have been another document's fault.
+    assert seen == [
+        ("suspect", "queued", 0),
+        ("suspect", "queued", 1),
+        ("suspect", "queued", 2),
+        ("suspect", "failed", 3),
+    ]
+
+
+def test_a_suspect_goes_back_to_the_other_scans_when_a_page_is_read(scanning: Daemon) -> None:
+    scanning.add_source(joined(scan(1), pdf([page("!wait 600")])), filename="scan.pdf")
+    scanning.write(lambda c: c.execute("UPDATE tasks SET lane = 'suspect'"))
+    scanning.start()
+    scanning.wait(lambda: queue(scanning) == [("scan", "running", 1)], "it is a scan like others")
+    assert pages_read(scanning) == 1
+
+
+def test_a_recogniser_that_was_killed_costs_no_attempt_after_a_page(scanning: Daemon) -> None:
+    scanning.start()
+    source_id = scanning.add_source(pdf([page("One."), page("!wait 4"), page("Three.")]), filename="scan.pdf")
+    scanning.wait(lambda: pages_read(scanning) == 1, "a page is read")
+    (server,) = children_of(None, str(scanning.files.root.parent / "scratch0"))
+    for child in server.children():
+        child.kill()
+    scanning.wait_ready(source_id)
+    assert (pages_read(scanning), queue(scanning)) == (3, [("scan", "succeeded", 1)])
+
+
+def test_a_deleted_scan_leaves_no_page(scanning: Daemon) -> None:
+    scanning.start()
+    source_id = scanning.add_source(joined(scan(1), pdf([page("!wait 600")])), filename="scan.pdf")
+    scanning.wait(lambda: pages_read(scanning) == 1, "a page is read")
+    scanning.delete(f"/v1/sources/{source_id}")
+    assert pages_read(scanning) == 0
+
+
+def test_pages_over_the_limit_are_named(make_scanning: MakeScanning) -> None:
+    daemon = make_scanning(ocr_pages=2)
+    daemon.start()
+    source = daemon.source(daemon.add_ready(scan(5), filename="scan.pdf"))
+    assert source["extraction"]["pages_without_text"] == [3, 4, 5]
+    assert source["warnings"] == [
+        "Pages 3-5 were not read: the limit is 2 scanned pages a document (SVC_LIMIT_OCR_PAGES)."
+    ]
+
+
+def test_a_document_is_read_again_with_the_pages_that_are_stored(make_scanning: MakeScanning) -> None:
+    daemon = make_scanning()
+    daemon.start()
+    source_id = daemon.add_ready(joined(scan(2), scan(1, "ochre")), filename="scan.pdf")
+    daemon.close()
+    # Even without the recogniser.
+    again = make_scanning(recognizer="")
+    again.start()
+    text = again.show(f"/v1/sources/{source_id}/text", verify="content")
+    assert "ochre quay 1" in text["text"]
+    assert text["chunks"][2]["location"]["ocr"] is True
+
+
+def test_a_scan_that_failed_is_read_once_it_can_be(make_scanning: MakeScanning) -> None:
+    before = make_scanning(recognizer="")
+    before.start()
+    ids = [
+        before.add_source(scan(1), filename="a.pdf"),
+        before.add_source(saved([page("One.")], "PNG"), filename="b.png"),
+    ]
+    errors = [before.wait_status(source_id, "failed")["error"] for source_id in ids]
+    assert all("Install the extra." in error["message"] for error in errors)
+    before.close()
+    after = make_scanning()
+    after.start()
+    for source_id in ids:
+        after.post(f"/v1/sources/{source_id}/retry")
+    after.wait_ready(*ids)
