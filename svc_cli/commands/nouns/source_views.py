@@ -86,8 +86,7 @@ def render_retry(answer: JsonMapping, *, is_dry: bool) -> str:
 def render_source(console: Console, source: JsonMapping) -> str:
     """Render the fields of a source that are not empty."""
     extraction = source.get("extraction") or {}
-    error, refresh = source.get("error") or {}, source.get("refresh") or {}
-    shortage = source.get("waits_for") or {}
+    error, refresh, shortage = (source.get(name) or {} for name in ("error", "refresh", "waits_for"))
     text = fields(
         console,
         [
