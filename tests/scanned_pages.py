@@ -80,7 +80,7 @@ def _recognize(picture: NDArray[np.uint8]) -> list[Line]:
             text = read[3 : 3 + read[1]].decode()
             if text.startswith("!"):
                 _misbehave(text)
-            left, right = float(_MARGIN), float(_MARGIN + 6 * len(text))
+            left, right = float(_MARGIN), float(_MARGIN + 4 * len(text))
             box = [(left, top), (right, top), (right, top + 10.0), (left, top + 10.0)]
             lines.append(Line(text, read[2] / 100, box))
     return lines

@@ -192,10 +192,17 @@ def test_paragraphs_are_apart_and_broken_words_are_whole() -> None:
     assert text_of(lines) == "The breakwater is new.\n\nIt is of stone."
 
 
-def test_text_in_a_script_that_the_model_does_not_know_is_not_read() -> None:
-    # It sees few letters in long lines, and is sure of them.
-    found = recognize_page(BLANK, 1, lambda _: [line("HOPTA", 50, 50, per_character=120.0)])
-    assert (found.text, "script" in found.problem) == ("", True)
+@pytest.mark.parametrize(
+    ("per_character", "confidence", "is_read"),
+    # It sees few letters in long lines, and is sure of them; or it sees more, and is less sure.
+    [(40.0, 0.97, False), (12.5, 0.8, False), (12.5, 0.97, True), (9.0, 0.8, True)],
+)
+def test_text_in_a_script_that_the_model_does_not_know_is_not_read(
+    per_character: float, confidence: float, is_read: bool
+) -> None:
+    seen = line("A line of letters", 50, 50, per_character=per_character)._replace(confidence=confidence)
+    found = recognize_page(BLANK, 1, lambda _: [seen])
+    assert (found.text != "", "script" in found.problem) == (is_read, not is_read)
 
 
 def test_a_page_on_its_side_is_turned() -> None:

@@ -21,9 +21,9 @@ from svc_daemon.extract.scans.recognizers import Line, Recognize
 LEAST_CONFIDENCE = 0.6
 #: At this mean confidence, no other direction of the page is tried.
 _CERTAIN = 0.9
-#: Characters times height over width of a line: at least 2.1 in text that can be read, at most 0.65 in what is
-#: recognised in scripts that the model doesn't know, although its confidence there is up to 0.97.
-_LEAST_DENSITY = 1.2
+#: Characters times height over width of a line: at least 2.1 in usual text, and 1.8 in capitals. What is recognised in
+#: scripts that the model doesn't know has less: Cyrillic 0.65 with a confidence up to 0.97, Greek 1.6 with one of 0.8.
+_USUAL_DENSITY, _LEAST_DENSITY = 2.0, 1.2
 #: A line this much taller than wide is sideways.
 _TALL = 1.5
 #: Shares of a region's width: a line from here on goes across columns.
@@ -50,7 +50,8 @@ def recognize_page(picture: Picture, number: int, recognize: Recognize) -> Recog
         is_sideways = 2 * sum(len(line.text) for line in tall) > length
         if is_sideways and turn == 0:
             turns = [1, 3]
-        score = 0.0 if is_sideways else confidence * (_density(lines) >= _LEAST_DENSITY)
+        is_dense = _density(lines) >= (_LEAST_DENSITY if confidence >= _CERTAIN else _USUAL_DENSITY)
+        score = confidence if is_dense and not is_sideways else 0.0
         best = max(best, (score, lines), key=lambda each: each[0]) if best[1] else (score, lines)
         if score >= _CERTAIN:
             break

@@ -129,4 +129,4 @@ def test_each_extension_and_type_belongs_to_one_format() -> None:
     assert len(extensions) == len(set(extensions))
     for format_ in FORMATS:
         assert all(find_format(media_type) is format_ for media_type in format_.types.values())
-    assert find_format("image/png") is None
+    assert find_format("image/gif") is None
