@@ -1,81 +1,84 @@
 // The view of a question: the answer as it is written, its numbered quotes, and the clicked one in its place.
 
-import { at, attempt, badge, button, cutter, h, listed, live, place, put, said, sent, show } from "./dom.js";
-import { bucketChips, split } from "./search.js";
-import { get, post, readEvents, send } from "./session.js";
-import { passages, placeOf } from "./source.js";
+import {at, attempt, badge, button, cutter, frame, h, listed, place, put, said, sent, show} from "./dom.js";
+import {bucketChips, split} from "./search.js";
+import {get, post, readEvents, send} from "./session.js";
+import {passages, placeOf} from "./source.js";
 
-// The last answer is kept for a reload, since writing it again takes time.
 const PLACE = "svc.answer";
 
-export async function showAsk({ main, signal, query, set, title }) {
+export async function showAsk({main, signal, query, set, title}) {
 	title("Ask");
-	const field = h("textarea", { id: "question", rows: "2" }, query.q), chips = h("div");
-	const text = h("div.answer", { "aria-live": "polite", dir: "auto" }), verdict = h("div"), quotes = h("ol.hits"), related = h("div");
-	const side = h("aside", { "aria-label": "The quote in its document", tabindex: "-1", hidden: true });
+	const [form, field, chips, text, verdict, quotes, related, side] = frame(main, "ask", "form", "textarea", "form div", ".answer", ".answer + div", "ol", "ol + div", "aside");
+	field.value = query.q || "";
 
-	const open = ({ source_id: id, title: name, location }) => attempt(side, async () => {
-		const { char_start: from, char_end: end } = location;
+	const open = ({source_id: id, title: name, location}) => attempt(side, async () => {
+		const {char_start: from, char_end: end} = location;
 		side.hidden = false;
-		show(side, said(name, "h2"), h("p.faint", place(location)), h("a", { href: placeOf(id, location, [[0, end - from]]) }, "Open the whole text"),
+		show(side, said(name, "h2"), h("p.faint", place(location)), h("a", {href: placeOf(id, location, [[0, end - from]])}, "Open the whole text"),
 			passages(await get(at`sources/${id}/text`, {}, signal), [from, end], [[from, end]], 12));
-		side.querySelector("mark")?.scrollIntoView({ block: "nearest" });
-		side.focus({ preventScroll: true });
+		side.querySelector("mark")?.scrollIntoView({block: "nearest"});
+		side.focus({preventScroll: true});
 	});
 
 	const quote = (source, label, state) => h("li", h("p", button(label, () => open(source), ".quiet"), " ", state),
-		h("p.faint", place(source.location)), h("blockquote", { dir: "auto" }, source.quote));
+		h("p.faint", place(source.location)), h("blockquote", {dir: "auto"}, source.quote));
 
 	// Show an answer with its marks, such as [1], as buttons, and whether each quote is proven.
-	async function finish(answer) {
-		const { grounded, sources, unmatched, warnings } = answer;
-		show(text, answer.text.split(/(\[\d+\])/).map((piece) => {
-			const source = sources.find((each) => `[${each.number}]` === piece);
-			return source ? button(piece, () => open(source), ".cite", { "aria-label": `Quote ${source.number}: ${source.title}` }) : piece;
+	function finish(answer) {
+		const {grounded, sources, unmatched, warnings} = answer;
+		show(text, answer.text.split(/(\[\d+\])/).map(piece => {
+			const source = sources.find(each => `[${each.number}]` === piece);
+			return source ? button(piece, () => open(source), ".cite", {"aria-label": `Quote ${source.number}: ${source.title}`}) : piece;
 		}));
 		show(verdict, badge(grounded ? ["every sentence is supported", "ok"] : [sources.length ? "not every sentence is supported" : "the sources don't answer this", "bad"]),
-			unmatched.length > 0 && h("p.warn", "The answer lacks: ", said(listed(...unmatched))), warnings.map((each) => said(each, "p.warn")));
+			unmatched.length > 0 && h("p.warn", "The answer lacks: ", said(listed(...unmatched))), warnings.map(each => said(each, "p.warn")));
 		const states = sources.map(() => h("span.state.wait", "being checked"));
 		show(quotes, sources.map((each, index) => quote(each, `[${each.number}] ${each.title}`, states[index])));
-		show(related, answer.related.length > 0 && [h("h2", "Related, but no answer"), h("ul.hits", answer.related.map((each) => quote(each, each.title)))]);
-		const quoted = sources.map(({ number, quote, title, location }) => ({ number, quote, title, headings: location.headings }));
-		const { data } = sources.length ? await post(at`citations/verify`, { text: answer.text, question: query.q, quotes: quoted }, signal) : {};
-		// A quote is proven if it stands in the stored bytes, read again, and no sentence changes what it says.
-		await Promise.all(sources.map(async ({ number, quote, source_id: id, location }, index) => {
-			const read = await get(at`sources/${id}/text`, { verify: "content" }, signal);
-			const { result, changes } = data.find((each) => each.number === number);
+		show(related, answer.related.length > 0 && [h("h2", "Related, but no answer"), h("ul.hits", answer.related.map(each => quote(each, each.title)))]);
+		if (sources.length) prove(answer, states).catch(() => states.forEach(each => put(each, "not checked")));
+	}
+
+	// A quote is proven if it is in the stored bytes, read again, and no sentence changes it.
+	async function prove({text, sources}, states) {
+		const quotes = sources.map(({number, quote, title, location}) => ({number, quote, title, headings: location.headings}));
+		const {data} = await post(at`citations/verify`, {text, question: query.q, quotes}, signal);
+		for (const [index, {number, quote, source_id: id, location}] of sources.entries()) {
+			const read = await get(at`sources/${id}/text`, {verify: "content"}, signal);
+			const {result, changes} = data.find(each => each.number === number);
 			const isThere = read.content.unchanged && cutter(read.text).cut(location.char_start, location.char_end) === quote;
 			const isProven = isThere && result !== "changed";
 			put(states[index], isProven ? "proven" : isThere ? `not proven: the answer changes ${listed(...changes)}` : "not proven: it is not in the stored document");
 			states[index].className = `state ${isProven ? "ok" : "bad"}`;
-		}));
+		}
 	}
 
 	const run = () => attempt(text, async () => {
 		side.hidden = true;
-		[verdict, quotes, related].forEach((each) => show(each));
+		[verdict, quotes, related].forEach(each => show(each));
 		show(text, h("p.faint", "Looking for an answer…"));
 		let written = "", answer;
-		const body = { model: "svc-agent", input: query.q, stream: true, ...(query.b && { buckets: split(query.b) }) };
-		await readEvents(await send("POST", at`responses`, { body, signal }), (id, event) => {
+		const body = {model: "svc-agent", input: query.q, stream: true, ...(query.b && {buckets: split(query.b)})};
+		await readEvents(await send("POST", at`responses`, {body, signal}), (id, event) => {
 			if (event?.type === "response.output_text.delta") put(text, (written += event.delta));
 			if (event?.type === "error") throw new Error(event.message);
 			if (/^response\.(completed|incomplete)$/.test(event?.type)) answer = event.response;
 		});
 		if (!answer) throw new Error("The answer was cut off. Ask again.");
-		const { grounded, sources, unmatched, related: near, warnings } = answer;
-		const kept = { text: answer.output[0].content[0].text, grounded, sources, unmatched, related: near, warnings };
+		const {grounded, sources, unmatched, related: near, warnings} = answer;
+		const kept = {text: answer.output[0].content[0].text, grounded, sources, unmatched, related: near, warnings};
 		sessionStorage.setItem(PLACE, JSON.stringify([query.q, query.b, kept]));
-		await finish(kept);
+		finish(kept);
 	});
 
-	const drawChips = async () => show(chips, await bucketChips(query.b, (b) => (set({ b }), drawChips()), signal));
-	const submit = () => (set({ q: field.value.trim() }), query.q && run());
-	main.append(h("h1", "Ask"), h("form", { onsubmit: sent(submit) }, h("label.unseen", { for: "question" }, "Question"), field, chips, h("button.main", "Ask")),
-		h("div.beside", h("div", text, verdict, quotes, related), side));
-	field.addEventListener("keydown", (event) => event.key === "Enter" && !event.shiftKey && !event.isComposing && sent(submit)(event));
+	const drawChips = async () => show(chips, await bucketChips(query.b, b => (set({b}), drawChips()), signal));
+	const submit = () => (set({q: field.value.trim()}), query.q && run());
+	form.onsubmit = sent(submit);
+	field.onkeydown = event => {
+		if (event.key === "Enter" && !event.shiftKey && !event.isComposing) form.onsubmit(event);
+	};
 	const [question, buckets, answer] = JSON.parse(sessionStorage.getItem(PLACE) || "[]");
-	if (answer && question === query.q && (buckets || "") === (query.b || "")) attempt(verdict, () => finish(answer));
+	if (answer && question === query.q && (buckets || "") === (query.b || "")) finish(answer);
 	else if (!query.q) field.focus();
 	await drawChips();
 }

@@ -1,37 +1,31 @@
 // The view of a bucket: files to drop, failures by reason, and a table of its sources.
 
-import { ask, at, attempt, badge, button, bytes, choice, count, dotted, h, keyed, listed, live, number, put, said, show, soon, stateOf, time, to, words } from "./dom.js";
-import { bucketState, counts, summary } from "./buckets.js";
-import { onEvent } from "./live.js";
-import { longTable } from "./rows.js";
-import { call, can, get, post } from "./session.js";
-import { uploadPanel } from "./uploads.js";
+import {ask, at, attempt, badge, button, bytes, count, dotted, frame, h, keyed, listed, number, put, said, show, soon, stateOf, time, to, words} from "./dom.js";
+import {bucketState, counts, summary} from "./buckets.js";
+import {onEvent} from "./live.js";
+import {longTable} from "./rows.js";
+import {call, can, get, post} from "./session.js";
+import {showUploads} from "./uploads.js";
 
-const STATES = { "": "All states", failed: "Failed", queued: "Waiting", indexing: "Being read", active: "Read" };
-const TYPES = { "": "All types", file: "Files", page: "Web pages", qa: "Questions" };
-// The columns, with what the list can be sorted by.
-const COLUMNS = { title: "Title", status: "State", type: "Type", size_bytes: "Size", updated_at: "Changed" };
-// How many sources are named before they are removed.
 const NAMED = 200;
 
-// Ask before sources are removed: what goes, and what remains elsewhere.
 function confirmRemoval(sources, verb, bucketId) {
-	const others = (source) => source.bucket_ids.filter((id) => id !== bucketId).length;
+	const others = source => source.bucket_ids.filter(id => id !== bucketId).length;
 	const what = count(sources.length, "source"), shared = sources.filter(others).length;
 	const effect = verb === "Delete"
 		? ["They are deleted for good, with their stored files", shared && `; ${number(shared)} of them from other buckets, too`]
 		: ["They leave this bucket", shared && `; ${number(shared)} stay in other buckets`, shared < sources.length && ". What is in no other bucket stays stored, but no search finds it"];
-	const list = sources.slice(0, NAMED).map((source) => h("li", said(source.title),
+	const list = sources.slice(0, NAMED).map(source => h("li", said(source.title),
 		h("span.faint", ` ${listed(bytes(source.size_bytes), others(source) && `also in ${count(others(source), "other bucket")}`)}`)));
 	const more = sources.length > NAMED && h("li", `and ${number(sources.length - NAMED)} more`);
-	return ask(`${verb} ${what}?`, h("div", h("p", effect, "."), h("ul.preview", { tabindex: "0" }, list, more)), `${verb} ${what}`);
+	return ask(`${verb} ${what}?`, h("div", h("p", effect, "."), h("ul.preview", {tabindex: "0"}, list, more)), `${verb} ${what}`);
 }
 
-function failureGroup({ code }, filter, retry) {
+function failureGroup({code}, filter, retry) {
 	const title = h("strong"), example = said("", "p"), again = button("", () => retry([code]));
-	const actions = h("div.actions", button("Show them", () => filter({ status: "failed", error_code: code })), can("knowledge:file:create") && again);
+	const actions = h("div.actions", button("Show them", () => filter({status: "failed", error_code: code})), can("knowledge:file:create") && again);
 	return Object.assign(h("li", h("div", title, example), actions), {
-		update({ count: all, message, retryable_count: helped }) {
+		update({count: all, message, retryable_count: helped}) {
 			put(title, `${number(all)} × ${words(code)}`);
 			put(example, message);
 			put(again, helped === all ? `Retry ${number(all)}` : `Retry ${number(helped)} of ${number(all)}`);
@@ -40,12 +34,12 @@ function failureGroup({ code }, filter, retry) {
 	});
 }
 
-function sourceRow({ id }, chosen, onchange) {
-	const box = h("input", { type: "checkbox", onchange }), note = said("", "span");
-	const title = said("", "a", { href: to`s/${id}` }), [state, type, size, changed] = Array.from({ length: 4 }, () => h("td"));
-	return Object.assign(h("tr", h("td", box), h("th", { scope: "row" }, title, note), state, type, size, changed), {
+function sourceRow({id}, chosen, onchange) {
+	const box = h("input", {type: "checkbox", onchange}), note = said("", "span");
+	const title = said("", "a", {href: to`s/${id}`}), [state, type, size, changed] = Array.from({length: 4}, () => h("td"));
+	return Object.assign(h("tr", h("td", box), h("th", {scope: "row"}, title, note), state, type, size, changed), {
 		update(source) {
-			const { error, warnings, tags, filename } = source;
+			const {error, warnings, tags, filename} = source;
 			box.checked = chosen.has(id);
 			box.setAttribute("aria-label", `Choose ${source.title}`);
 			put(title, source.title);
@@ -61,21 +55,22 @@ function sourceRow({ id }, chosen, onchange) {
 	});
 }
 
-export async function showBucket({ main, signal, rest: [slug], query, set, title }) {
+export async function showBucket({main, signal, rest: [slug], query, set, title}) {
 	title(slug);
 	const chosen = new Map(), mayAdd = can("knowledge:file:create");
-	let bucket = await get(at`buckets/${slug}`, { members: "false" }, signal);
-	const heading = said("", "h1"), lead = live("p.lead"), outcome = live();
-	const groups = h("ul.groups"), failures = h("section", h("h2", "Why some failed"), groups);
-	const say = (text) => show(outcome, h("p.done", { role: "status" }, text));
+	let bucket = await get(at`buckets/${slug}`, {members: "false"}, signal);
+	const [heading, lead, about, outcome, failures, groups, helped, typed, status, types, tag, reason, bar, counted, none, table, all, body, changes] = frame(
+		main, "bucket", "h1", ".lead", ".about", ".outcome", ".failures", ".groups", ".all", ".words", ".status", ".types", ".tag",
+		".reason", ".bar", ".counted", ".none", "table", "th input", "tbody", ".changes");
+	const say = text => show(outcome, h("p.done", {role: "status"}, text));
 
-	const retry = (codes) => attempt(outcome, async () => {
-		const { queued } = await post(at`buckets/${slug}/retry`, { status: "failed", codes });
+	const retry = codes => attempt(outcome, async () => {
+		const {queued} = await post(at`buckets/${slug}/retry`, {status: "failed", codes});
 		say(queued ? `${count(queued, "source")} will be tried again.` : "Another try can't help them.");
 		again();
 	});
 
-	// Do something to each chosen source, one after the other, and choose it no longer.
+	// Do something to each chosen source, and choose it no longer.
 	const doEach = (work, done) => attempt(outcome, async () => {
 		const all = chosen.size;
 		try {
@@ -89,15 +84,8 @@ export async function showBucket({ main, signal, rest: [slug], query, set, title
 			again();
 		}
 	});
-	const remove = async (verb, path) => (await confirmRemoval([...chosen.values()], verb, bucket.id)) && doEach(({ id }) => call("DELETE", path(id)), `${verb}${verb === "Delete" ? "d" : "ed"}`);
-	const retryOne = ({ id, status }) => (status === "failed" ? post(at`sources/${id}/retry`) : Promise.resolve());
-
-	const body = h("tbody"), counted = live("p.faint"), none = h("p.empty");
-	const all = h("input", { type: "checkbox", "aria-label": "Choose all that are loaded", onchange: () => choose(rows.held(), all.checked) });
-	const heads = Object.entries(COLUMNS).map(([by, label]) => h("th", { scope: "col" },
-		by === "type" ? label : button(label, () => filter({ sort: query.sort === by ? `-${by}` : by }))));
-	const table = h("table.long", h("caption.unseen", "Sources"), h("thead", h("tr", h("th", { scope: "col" }, all), heads)), body);
-	const bar = h("div.bar", { role: "group", "aria-label": "The chosen sources" });
+	const remove = async (verb, path) => (await confirmRemoval([...chosen.values()], verb, bucket.id)) && doEach(({id}) => call("DELETE", path(id)), `${verb}${verb === "Delete" ? "d" : "ed"}`);
+	const retryOne = ({id, status}) => (status === "failed" ? post(at`sources/${id}/retry`) : Promise.resolve());
 
 	function choose(sources, on) {
 		for (const source of sources) on ? chosen.set(source.id, source) : chosen.delete(source.id);
@@ -108,24 +96,24 @@ export async function showBucket({ main, signal, rest: [slug], query, set, title
 		bar.hidden = !chosen.size;
 		const mayDelete = can("knowledge:source:delete");
 		show(bar, h("span.grow", `${number(chosen.size)} chosen`),
-			mayAdd && [...chosen.values()].some((source) => source.status === "failed") && button("Retry", () => doEach(retryOne, "Trying again:")),
-			mayDelete && button("Detach…", () => remove("Detach", (id) => at`buckets/${slug}/sources/${id}`)),
-			mayDelete && button("Delete…", () => remove("Delete", (id) => at`sources/${id}`), ".danger"),
+			mayAdd && [...chosen.values()].some(source => source.status === "failed") && button("Retry", () => doEach(retryOne, "Trying again:")),
+			mayDelete && button("Detach…", () => remove("Detach", id => at`buckets/${slug}/sources/${id}`)),
+			mayDelete && button("Delete…", () => remove("Delete", id => at`sources/${id}`), ".danger"),
 			button("Clear", () => choose([...chosen.values()]), ".quiet"));
 		rows.redraw();
 	}
 
-	const filters = () => ({ status: query.status || "all", type: query.type, tag: query.tag, q: query.q, error_code: query.error_code });
+	const filters = () => ({status: query.status || "all", type: query.type, tag: query.tag, q: query.q, error_code: query.error_code});
 	const rows = longTable({
 		table, body, signal,
 		height: () => (matchMedia("(max-width: 40rem)").matches ? 76 : 56),
 		async read(after, limit) {
-			const { sources, ...page } = await get(at`buckets/${slug}/sources`, { ...filters(), sort: query.sort || "-updated_at", after, limit }, signal);
-			return { ...page, rows: sources };
+			const {sources, ...page} = await get(at`buckets/${slug}/sources`, {...filters(), sort: query.sort || "-updated_at", after, limit}, signal);
+			return {...page, rows: sources};
 		},
-		make: (source) => sourceRow(source, chosen, (event) => choose(rows.held().filter(({ id }) => id === source.id), event.target.checked)),
+		make: source => sourceRow(source, chosen, event => choose(rows.held().filter(({id}) => id === source.id), event.target.checked)),
 		onDraw(known, isAll) {
-			const isFiltered = Object.values({ ...filters(), status: query.status }).some(Boolean);
+			const isFiltered = Object.values({...filters(), status: query.status}).some(Boolean);
 			put(counted, isFiltered ? (isAll ? count(known, "match", "matches") : `The first ${number(known)} matches; more follow`) : count(isAll ? known : bucket.counts.total, "source"));
 			none.hidden = !isAll || known > 0;
 			table.hidden = !none.hidden;
@@ -134,42 +122,53 @@ export async function showBucket({ main, signal, rest: [slug], query, set, title
 	});
 
 	function filter(change) {
-		set({ ...("status" in change && { error_code: "" }), ...change });
+		set({...("status" in change && {error_code: ""}), ...change});
 		drawFilters();
 		attempt(outcome, () => rows.restart());
 	}
 
-	const typed = h("input", { type: "search", "aria-label": "Words in the title or file name", placeholder: "Words in the title", value: query.q, oninput: soon(() => filter({ q: typed.value }), 150) });
-	const tag = h("input", { type: "search", "aria-label": "Tag", placeholder: "Tag", value: query.tag, onchange: () => filter({ tag: tag.value }) });
-	const menus = h("div.line");
+	typed.value = query.q || "";
+	tag.value = query.tag || "";
+	typed.oninput = soon(() => filter({q: typed.value}), 150);
+	tag.onchange = () => filter({tag: tag.value});
+	status.onchange = () => filter({status: status.value});
+	types.onchange = () => filter({type: types.value});
+	reason.onclick = () => filter({error_code: ""});
+	all.onchange = () => choose(rows.held(), all.checked);
+	helped.onclick = () => retry();
 
 	function drawFilters() {
-		const { sort = "-updated_at", error_code: code } = query;
-		show(menus, choice("State", STATES, query.status, (status) => filter({ status })), choice("Type", TYPES, query.type, (type) => filter({ type })),
-			code && button(`Reason: ${words(code)} ✕`, () => filter({ error_code: "" }), ".chip", { "aria-label": `Reason: ${words(code)}. Show all reasons` }));
-		Object.keys(COLUMNS).forEach((by, at) => heads[at].setAttribute("aria-sort", sort === by ? "ascending" : sort === `-${by}` ? "descending" : "none"));
+		const {sort = "-updated_at", error_code: code} = query;
+		status.value = query.status || "";
+		types.value = query.type || "";
+		reason.hidden = !code;
+		put(reason, `Reason: ${words(code || "")} ✕`);
+		for (const head of table.tHead.querySelectorAll("button")) {
+			const by = head.value;
+			head.onclick = () => filter({sort: sort === by ? `-${by}` : by});
+			head.parentNode.ariaSort = sort === by ? "ascending" : sort === `-${by}` ? "descending" : "none";
+		}
 	}
 
 	async function load() {
-		bucket = await get(at`buckets/${slug}`, { members: "false" }, signal);
+		bucket = await get(at`buckets/${slug}`, {members: "false"}, signal);
 		const [label, kind] = bucketState(bucket), failed = counts(bucket)[0];
 		put(heading, bucket.name || slug);
 		put(lead, listed(summary(counts(bucket)), bytes(bucket.bytes), !/failed|pending|empty|ready/.test(label) && label));
 		lead.classList.toggle("bad", kind === "bad");
-		const found = failed ? await get(at`buckets/${slug}/sources`, { group_by: "error_code" }, signal) : { groups: [] };
-		keyed(groups, found.groups, (group) => group.code, (group) => failureGroup(group, filter, retry));
+		const found = failed ? await get(at`buckets/${slug}/sources`, {group_by: "error_code"}, signal) : {groups: []};
+		keyed(groups, found.groups, group => group.code, group => failureGroup(group, filter, retry));
 		failures.hidden = !found.groups.length;
+		helped.hidden = found.groups.filter(group => group.retryable_count).length < 2;
 	}
 
 	const again = soon(() => Promise.all([load(), rows.restart(true)]).catch(() => {}), 900);
-	const changes = h("ul");
-	main.append(heading, lead, said(bucket.description, "p"), uploadPanel(slug, signal, main, mayAdd && bucket.status === "active"), outcome, failures,
-		h("section", h("h2", "Sources"), h("div.filters", typed, menus, tag), bar, counted, none, table),
-		h("details", h("summary", "What happens while this page is open"), changes));
+	put(about, bucket.description);
+	showUploads(slug, signal, main, mayAdd && bucket.status === "active");
 	drawFilters();
 	choosing();
 	await Promise.all([load(), rows.restart()]);
-	onEvent(signal, (event) => {
+	onEvent(signal, event => {
 		if (event?.bucket_ids && !event.bucket_ids.includes(bucket.id)) return;
 		if (event) changes.prepend(h("li", time(event.created_at), " ", said(event.data.title || event.data.name), ` ${event.type.split(".")[1]}`));
 		if (changes.children.length > 20) changes.lastChild.remove();

@@ -1,11 +1,11 @@
 // The view of all buckets: what failed, is pending and is ready, what the key may do, and how the service is.
 
-import { at, attempt, badge, bytes, count, dotted, h, keyed, listed, live, number, put, said, sent, show, soon, time, to, words } from "./dom.js";
-import { onEvent } from "./live.js";
-import { call, can, get, getBuckets, session } from "./session.js";
+import {at, attempt, badge, bytes, count, dotted, frame, h, keyed, listed, number, put, said, sent, show, soon, time, to, words} from "./dom.js";
+import {onEvent} from "./live.js";
+import {call, can, get, getBuckets, session} from "./session.js";
 
-// How a bucket is, in words, and `bad`, `wait`, `ok` or `none`: never better than its sources.
-export function bucketState({ status, lastDeleteError, bucketStore: store }) {
+// How a bucket is, never better than its sources: words, and `bad`, `wait`, `ok` or `none`.
+export function bucketState({status, lastDeleteError, bucketStore: store}) {
 	if (status === "deleting") return ["being deleted", "wait"];
 	if (lastDeleteError) return ["could not be deleted", "bad"];
 	if (store.failed_member_count) return [`${number(store.failed_member_count)} failed`, "bad"];
@@ -16,20 +16,20 @@ export function bucketState({ status, lastDeleteError, bucketStore: store }) {
 	return store.member_count ? ["all ready", "ok"] : ["empty", "none"];
 }
 
-// How many sources are failed, pending, and found by searches: none while the index is rebuilt.
-export const counts = ({ bucketStore: store }) =>
+// Failed, pending, and found by searches: none while the index is rebuilt.
+export const counts = ({bucketStore: store}) =>
 	[store.failed_member_count, store.pending_member_count, store.status === "maintenance" ? 0 : store.indexed_member_count];
 
 export const summary = ([failed, pending, ready]) =>
 	listed(failed && `${number(failed)} failed`, pending && `${number(pending)} pending`, `${number(ready)} ready`);
 
-const worst = (bucket) => ["bad", "wait", "ok", "none"].indexOf(bucketState(bucket)[1]);
+const worst = bucket => ["bad", "wait", "ok", "none"].indexOf(bucketState(bucket)[1]);
 const HEADS = ["Failed", "Pending", "Ready", "Size"];
 
-function bucketRow({ slug }) {
-	const cells = HEADS.map((label) => h("td.number", { "data-label": label }));
-	const name = said("", "a", { href: to`b/${slug}` }), state = h("td");
-	return Object.assign(h("tr", h("th", { scope: "row" }, name, h("span.faint", slug)), state, cells), {
+function bucketRow({slug}) {
+	const cells = HEADS.map(label => h("td.number", {"data-label": label}));
+	const name = said("", "a", {href: to`b/${slug}`}), state = h("td");
+	return Object.assign(h("tr", h("th", {scope: "row"}, name, h("span.faint", slug)), state, cells), {
 		update(bucket) {
 			put(name, bucket.name || slug);
 			show(state, badge(bucketState(bucket)));
@@ -44,52 +44,38 @@ const CAN = {
 	"knowledge:source:delete": "delete", "knowledge:bucket:create": "create buckets", "key:manage": "manage keys",
 };
 
-// One line on what the key may do.
 function keyLine(all) {
-	const { capabilities, buckets, expires_at: end, name } = session();
+	const {capabilities, buckets, expires_at: end, name} = session();
 	if (!capabilities) return ["The service does not say what this key may do."];
-	const verbs = listed(...Object.keys(CAN).filter((each) => capabilities.includes(each)).map((each) => CAN[each]));
-	const where = buckets ? listed(...buckets.map((id) => all.find((each) => each.id === id)?.slug || id)) : "all buckets";
+	const verbs = listed(...Object.keys(CAN).filter(each => capabilities.includes(each)).map(each => CAN[each]));
+	const where = buckets ? listed(...buckets.map(id => all.find(each => each.id === id)?.slug || id)) : "all buckets";
 	const until = end && `, until ${time(end).textContent}`;
 	return ["This key (", said(name), `) may ${verbs || "do nothing"} in ${where}`, until, "."];
 }
 
-// One line on how the service is, and whether it is well.
 async function healthLine(signal) {
-	const { status, queue, vectors, disk, shortage, last_trouble: last } = await get(at`status`, {}, signal);
-	const tasks = queue.queued + queue.running, { missing, seconds_left: left } = vectors;
+	const {status, queue, vectors, disk, shortage, last_trouble: last} = await get(at`status`, {}, signal);
+	const tasks = queue.queued + queue.running, {missing, seconds_left: left} = vectors;
 	const isBad = status !== "ok" || shortage || vectors.state === "failing" || (last && !last.until);
-	const meaning = { off: "search by words only", loading: "search by meaning is loading", ready: "search by meaning works", failing: "search by meaning fails" };
+	const meaning = {off: "search by words only", loading: "search by meaning is loading", ready: "search by meaning works", failing: "search by meaning fails"};
 	return [dotted(
 		status !== "ok" && "The service can't write, and needs its operator",
 		shortage && `Waiting for ${words(shortage.lack)}`,
 		last && (last.until ? ["Last trouble: ", last.message, " (until ", time(last.until).textContent, ")"].join("") : last.message),
 		tasks ? `${count(tasks, "task")} in the queue` : "Nothing in the queue",
 		meaning[vectors.state],
-		missing && `${count(missing, "passage")} without vectors${left ? `, about ${count(Math.ceil(left / 60), "minute")} left` : ""}`,
+		vectors.model && missing && `${count(missing, "passage")} without vectors${left ? `, about ${count(Math.ceil(left / 60), "minute")} left` : ""}`,
 		disk && `${bytes(disk.free_bytes)} free on the disk`,
 	), isBad && "bad"];
 }
 
-function newBucket() {
-	const slug = h("input", { id: "slug", required: true, autocomplete: "off", placeholder: "such as handbook" }), outcome = live();
-	const create = () => attempt(outcome, async () => {
-		await call("PUT", at`buckets/${slug.value}`);
-		location.hash = to`b/${slug.value}`;
-	});
-	return h("form.apart.narrow", { onsubmit: sent(create) }, h("label", { for: "slug" }, "New bucket"), h("div.line", slug, h("button", "Create")), outcome);
-}
-
-export async function showBuckets({ main, signal, title }) {
+export async function showBuckets({main, signal, title}) {
 	title("Buckets");
-	const rows = h("tbody"), total = live("p.lead"), health = h("p"), key = h("p.faint");
-	const table = h("table.stacks", h("caption.unseen", "Buckets, those with failures first"),
-		h("thead", h("tr", ["Bucket", "State", ...HEADS].map((each, at) => h(at > 1 ? "th.number" : "th", { scope: "col" }, each)))), rows);
-	const empty = h("div.empty", h("h2", "No buckets yet"), h("p", "A bucket holds documents that are searched together. Create one, and drop files into it."));
+	const [total, table, rows, empty, form, slug, outcome, health, key] = frame(main, "buckets", ".lead", "table", "tbody", ".empty", "form", "input", "form [aria-live]", "footer p", "footer .faint");
 
 	async function load() {
-		const buckets = await getBuckets(signal, { include_archived: "true" });
-		keyed(rows, buckets.sort((a, b) => worst(a) - worst(b) || (a.slug < b.slug ? -1 : 1)), (each) => each.id, bucketRow);
+		const buckets = await getBuckets(signal, {include_archived: "true"});
+		keyed(rows, buckets.sort((a, b) => worst(a) - worst(b) || (a.slug < b.slug ? -1 : 1)), each => each.id, bucketRow);
 		const sums = buckets.map(counts).reduce((sum, each) => sum.map((value, at) => value + each[at]), [0, 0, 0]);
 		put(total, summary(sums));
 		total.classList.toggle("bad", sums[0] > 0);
@@ -101,7 +87,11 @@ export async function showBuckets({ main, signal, title }) {
 		health.className = kind || "";
 	}
 
-	main.append(h("h1", "Buckets"), total, table, empty, can("knowledge:bucket:create") ? newBucket() : "", h("footer", health, key));
+	form.hidden = !can("knowledge:bucket:create");
+	form.onsubmit = sent(() => attempt(outcome, async () => {
+		await call("PUT", at`buckets/${slug.value}`);
+		location.hash = to`b/${slug.value}`;
+	}));
 	await load();
 	onEvent(signal, soon(() => load().catch(() => {}), 700));
 }

@@ -15,24 +15,29 @@ export function h(kind, ...given) {
 	return made;
 }
 
-const some = (children) => children.flat(Infinity).filter((each) => each || each === 0);
+export const element = id => document.getElementById(id);
+// Show a copy of a template of the page, and return its elements that match the selectors.
+export function frame(main, id, ...selectors) {
+	main.replaceChildren(element(id).content.cloneNode(true));
+	return selectors.map(each => main.querySelector(each));
+}
+
+const some = children => children.flat(Infinity).filter(each => each || each === 0);
 export const show = (element, ...children) => element.replaceChildren(...some(children));
 
 // Text that a user or a document wrote: its direction must not reach beyond it.
-export const said = (text, kind = "bdi", props = {}) => h(kind, { dir: "auto", ...props }, text);
-// An element whose changes are read out.
-export const live = (kind = "div", ...children) => h(kind, { "aria-live": "polite" }, ...children);
-export const button = (label, onclick, kind = "", props = {}) => h(`button${kind}`, { type: "button", onclick, ...props }, label);
+export const said = (text, kind = "bdi", props = {}) => h(kind, {dir: "auto", ...props}, text);
+export const button = (label, onclick, kind = "", props = {}) => h(`button${kind}`, {type: "button", onclick, ...props}, label);
 
 export const put = (element, text) => element.textContent === text || (element.textContent = text);
 
-// Make `parent` hold an element for each item, in order. An item that stays keeps its element, and so the focus.
+// Make `parent` hold an element for each item. One that stays keeps its element, and so the focus.
 export function keyed(parent, items, keyOf, make) {
-	const held = new Map([...parent.children].map((each) => [each.key, each]));
+	const held = new Map([...parent.children].map(each => [each.key, each]));
 	let before = parent.firstElementChild;
 	for (const item of items) {
 		const key = keyOf(item);
-		const element = held.get(key) || Object.assign(make(item), { key });
+		const element = held.get(key) || Object.assign(make(item), {key});
 		held.delete(key);
 		element.update(item);
 		if (element === before) before = before.nextElementSibling;
@@ -41,22 +46,23 @@ export function keyed(parent, items, keyOf, make) {
 	for (const gone of held.values()) gone.remove();
 }
 
-const encoded = (start) => (raw, ...values) => start + String.raw({ raw }, ...values.map(encodeURIComponent));
+const encoded = start => (raw, ...values) => start + String.raw({raw}, ...values.map(encodeURIComponent));
 // The address of a view, as in to`b/${slug}`, and the path of a call.
 export const to = encoded("#/"), at = encoded("/v1/");
 
-// A query of those values that are not empty.
 export function search(query = {}) {
 	const text = new URLSearchParams(Object.entries(query).filter(([, value]) => value || value === 0)).toString();
 	return text && `?${text}`;
 }
 
-// Ask the user. Resolves to the answer.
-export const ask = (title, body, confirm) => new Promise((resolve) => {
-	const onclose = () => (resolve(dialog.returnValue === "yes"), dialog.remove());
-	const dialog = h("dialog", { "aria-labelledby": "asked", onclose }, h("h2", { id: "asked" }, title), body, h("div.actions",
-		button("Cancel", () => dialog.close("no"), "", { autofocus: true }), button(confirm, () => dialog.close("yes"), ".danger")));
-	document.body.append(dialog);
+// Ask the user. Resolves to whether the answer is yes.
+export const ask = (title, body, confirm) => new Promise(resolve => {
+	const dialog = element("dialog"), [heading, place, form] = dialog.children;
+	show(heading, title);
+	show(place, body);
+	show(form.lastElementChild, confirm);
+	dialog.returnValue = "";
+	dialog.onclose = () => resolve(dialog.returnValue === "yes");
 	dialog.showModal();
 });
 
@@ -72,16 +78,15 @@ export function soon(work, ms) {
 	};
 }
 
-export const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+export const wait = ms => new Promise(resolve => setTimeout(resolve, ms));
 
-const short = new Intl.NumberFormat(undefined, { maximumSignificantDigits: 3 });
-const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
-const day = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
+const short = new Intl.NumberFormat(undefined, {maximumSignificantDigits: 3});
+const clock = new Intl.DateTimeFormat(undefined, {hour: "2-digit", minute: "2-digit"});
+const day = new Intl.DateTimeFormat(undefined, {dateStyle: "medium"});
 
-export const number = (value) => value.toLocaleString(undefined, { maximumFractionDigits: 0 });
+export const number = value => value.toLocaleString(undefined, {maximumFractionDigits: 0});
 export const count = (value, one, many = `${one}s`) => `${number(value)} ${value === 1 ? one : many}`;
-export const words = (code) => code.replaceAll("_", " ");
-// The parts that are there, with commas.
+export const words = code => code.replaceAll("_", " ");
 export const listed = (...parts) => parts.filter(Boolean).join(", ");
 export const dotted = (...parts) => parts.filter(Boolean).join(" · ");
 
@@ -90,27 +95,26 @@ export function bytes(value) {
 	return unit ? `${short.format(value / 1000 ** unit)} ${["", "kB", "MB", "GB", "TB"][unit]}` : count(value, "byte");
 }
 
-// A time; the exact one is beside the pointer. It is no "3 minutes ago", which would soon be wrong.
+// No "3 minutes ago", which would soon be wrong.
 export function time(text) {
 	const moment = new Date(text), isToday = moment.toDateString() === new Date().toDateString();
-	return h("time", { datetime: text, title: moment.toLocaleString() }, isToday ? clock.format(moment) : day.format(moment));
+	return h("time", {datetime: text, title: moment.toLocaleString()}, isToday ? clock.format(moment) : day.format(moment));
 }
 
 // Where in a document something is, such as "page 3" or "lines 4–9", and the headings above it.
-export function place({ page, line_start: first, line_end: last, headings }) {
+export function place({page, line_start: first, line_end: last, headings}) {
 	const lines = first && (last > first ? `lines ${number(first)}–${number(last)}` : `line ${number(first)}`);
 	return dotted(listed(page && `page ${number(page)}`, lines), headings.join(" › "));
 }
 
-// Cuts a text where the service counts characters, and JavaScript halves of some of them.
+// The service counts characters, and JavaScript halves of some of them.
 export function cutter(text) {
 	const all = /[\ud800-\udbff]/.test(text) ? Array.from(text) : text;
-	return { length: all.length, cut: (from, to) => (all === text ? text.slice(from, to) : all.slice(from, to).join("")) };
+	return {length: all.length, cut: (from, to) => (all === text ? text.slice(from, to) : all.slice(from, to).join(""))};
 }
 
-// A text with some of it marked. `marks`: start and end of each, in characters.
 export function marked(text, marks) {
-	const { cut, length } = cutter(text), made = [];
+	const {cut, length} = cutter(text), made = [];
 	let from = 0;
 	for (const [start, end] of [...marks].sort((a, b) => a[0] - b[0])) {
 		if (end <= from || start >= length) continue;
@@ -120,26 +124,19 @@ export function marked(text, marks) {
 	return [...made, cut(from)];
 }
 
-// A menu. `options`: labels by value.
-export const choice = (label, options, chosen, onchange) => h("select", { "aria-label": label, onchange: ({ target }) => onchange(target.value) },
-	Object.entries(options).map(([value, name]) => h("option", { value, selected: value === (chosen || "") }, name)));
-
-const WAITING = { queued: "waiting", indexing: "being read", active: "almost ready", pending: "not sent" };
-// What a source's state is called, and whether that is good (`ok`), bad, or still to come (`wait`).
-export const stateOf = (source) => source.status === "failed" ? ["failed", "bad"] : source.ready ? ["ready", "ok"]
+const WAITING = {queued: "waiting", indexing: "being read", active: "almost ready", pending: "not sent"};
+// What a source's state is called, and whether that is `ok`, `bad`, or still to come (`wait`).
+export const stateOf = source => source.status === "failed" ? ["failed", "bad"] : source.ready ? ["ready", "ok"]
 	: [source.ready_withheld_by ? "being rebuilt" : WAITING[source.status] || source.status, "wait"];
 export const badge = ([label, kind]) => h(`span.state.${kind}`, label);
 
-// An error, with what can be done.
-export const trouble = (error) => h("p.trouble", { role: "alert" }, said(error.message), error.hint && ` ${error.hint}`);
+export const trouble = error => h("p.trouble", {role: "alert"}, said(error.message), error.hint && ` ${error.hint}`);
 
-// A handler of a form that is sent.
-export const sent = (work) => (event) => {
+export const sent = work => event => {
 	event.preventDefault();
 	work();
 };
 
-// Run some work, and show its error in an element.
-export const attempt = (outcome, work) => Promise.resolve().then(work).catch((error) => {
+export const attempt = (outcome, work) => Promise.resolve().then(work).catch(error => {
 	if (error.name !== "AbortError") show(outcome, trouble(error));
 });

@@ -1,31 +1,30 @@
 // The stream of events: one for the tab, closed while the tab is hidden, and resumed where it ended.
 
-import { at, search, wait } from "./dom.js";
-import { readEvents, send, session } from "./session.js";
+import {at, search, wait} from "./dom.js";
+import {readEvents, send, session} from "./session.js";
 
 const handlers = new Set();
 let last = null, open = null, watch, current;
 
-// Call `handler(event)` for each event, and `handler(null)` when some may have been missed. Ends with the signal.
+// `handler(null)` is called when some events may have been missed.
 export function onEvent(signal, handler) {
 	handlers.add(handler);
 	signal.addEventListener("abort", () => handlers.delete(handler));
 }
 
-// Call `watcher` with `off`, `connecting`, `live` or `lost` when that changes.
-export const onState = (watcher) => (watch = watcher);
+export const onState = watcher => (watch = watcher);
 
 function enter(name) {
 	if (current !== name) watch((current = name));
 }
 
-const tell = (event) => handlers.forEach((each) => each(event));
+const tell = event => handlers.forEach(each => each(event));
 
 async function follow(signal) {
 	for (let pause = 500; ; pause = Math.min(pause * 2, 8000)) {
 		try {
-			const headers = { Accept: "text/event-stream", ...(last && { "Last-Event-ID": last }) };
-			const answer = await send("GET", at`events` + search({ after: !last && "latest" }), { headers, signal });
+			const headers = {Accept: "text/event-stream", ...(last && {"Last-Event-ID": last})};
+			const answer = await send("GET", at`events` + search({after: !last && "latest"}), {headers, signal});
 			pause = 500;
 			enter("live");
 			tell(null);
@@ -35,7 +34,6 @@ async function follow(signal) {
 			});
 		} catch (error) {
 			if (error.code === "events_expired") last = null;
-			// A key that may list nothing has no events.
 			if (error.status === 403) return enter("off");
 		}
 		if (signal.aborted || !session()) return;
@@ -56,6 +54,6 @@ export function update() {
 }
 
 document.addEventListener("visibilitychange", update);
-// A page that the browser keeps for "back" must hold no connection.
+// A page that is kept for "back" must hold no connection.
 addEventListener("pagehide", () => open?.abort());
-addEventListener("pageshow", (event) => event.persisted && update());
+addEventListener("pageshow", event => event.persisted && update());

@@ -1,6 +1,6 @@
-// The key of this tab, and calls of the API with it. The key is in the tab's own storage and in a header, nowhere else.
+// The key of this tab, which is in its own storage and in a header, nowhere else; and calls of the API.
 
-import { at, search } from "./dom.js";
+import {at, search} from "./dom.js";
 
 const PLACE = "svc.key";
 const channel = new BroadcastChannel("svc-console");
@@ -8,10 +8,9 @@ let held = JSON.parse(sessionStorage.getItem(PLACE));
 let onEnd;
 
 export const session = () => held;
-// Call `handler(reason)` when the session ends.
-export const onSessionEnd = (handler) => (onEnd = handler);
+export const onSessionEnd = handler => (onEnd = handler);
 // Whether the key has a capability, as far as is known: the service decides.
-export const can = (capability) => !held?.capabilities || held.capabilities.includes(capability);
+export const can = capability => !held?.capabilities || held.capabilities.includes(capability);
 
 function keep(facts) {
 	held = facts;
@@ -25,81 +24,76 @@ function end(reason) {
 	onEnd(reason);
 }
 
-channel.addEventListener("message", ({ data }) => {
-	if (data.wanted && held) channel.postMessage({ given: held });
+channel.addEventListener("message", ({data}) => {
+	if (data.wanted && held) channel.postMessage({given: held});
 	if (data.ended && held?.key === data.ended) end("You signed out in another tab.");
 });
 
-// Ask the open tabs of the console for their key. Resolves to whether one had it.
-const askOthers = () => new Promise((resolve) => {
+const askOthers = () => new Promise(resolve => {
 	setTimeout(() => resolve(false), 400);
-	channel.addEventListener("message", ({ data }) => data.given && !held && resolve(keep(data.given)));
-	channel.postMessage({ wanted: true });
+	channel.addEventListener("message", ({data}) => data.given && !held && resolve(keep(data.given)));
+	channel.postMessage({wanted: true});
 });
 
-// Find a key: by the code in the address, which is erased first; in this tab; in another one.
+// Find a key: by the code in the address, which is erased; in this tab; in another one.
 export async function begin() {
 	const code = /^#code=(.+)/.exec(location.hash)?.[1];
 	if (!code) return Boolean(held) || askOthers();
 	history.replaceState(null, "", `${location.pathname}#/`);
-	return keep(await post(at`console/sessions/exchange`, { code: decodeURIComponent(code) }, null, { key: "" }));
+	return keep(await post(at`console/sessions/exchange`, {code: decodeURIComponent(code)}, null, {key: ""}));
 }
 
-// Take a key that the user has pasted. Throws if the service refuses it.
 export async function take(key) {
 	await get(at`limits`, {}, null, key);
-	// A key that may not list keys doesn't learn what it may do.
-	const { keys } = await get(at`keys`, {}, null, key).catch(() => ({ keys: [] }));
-	keep({ ...keys.find((each) => key.startsWith(each.hint.replace("…", ""))), key });
+	const {keys} = await get(at`keys`, {}, null, key).catch(() => ({keys: []}));
+	keep({...keys.find(each => key.startsWith(each.hint.replace("…", ""))), key});
 }
 
 // End the session, here and in the other tabs, and revoke its key if it may do that.
 export async function signOut() {
-	const { key, name, id } = held;
+	const {key, name, id} = held;
 	if (name === "console" && can("key:manage")) await call("DELETE", at`keys/${id}`).catch(() => {});
-	channel.postMessage({ ended: key });
+	channel.postMessage({ended: key});
 	if (held) end("You have signed out.");
 }
 
 const HINTS = {
 	unreachable: "Is it running? The command svc daemon start starts it.",
-	bucket_store_indexing_pending: "This page goes on by itself as soon as there is something.",
+	bucket_store_indexing_pending: "This page goes on by itself.",
 };
 
-// An error of the service, or that it does not answer.
 class Trouble extends Error {
-	constructor(status, { message, code, details = {}, retryable }) {
+	constructor(status, {message, code, details = {}, retryable}) {
 		super(message);
-		Object.assign(this, { status, code, details, retryable, hint: HINTS[code] });
+		Object.assign(this, {status, code, details, retryable, hint: HINTS[code]});
 	}
 }
 
-// Send a request. Throws Trouble.
-export async function send(method, path, { body, headers = {}, signal, key = held?.key } = {}) {
+export async function send(method, path, {body, headers = {}, signal, key = held?.key} = {}) {
 	const isJson = body && !(body instanceof Blob);
 	if (key) headers.Authorization = `Bearer ${key}`;
 	if (isJson) headers["Content-Type"] = "application/json";
-	const options = { method, signal, headers, body: isJson ? JSON.stringify(body) : body, cache: "no-store", credentials: "omit" };
-	const answer = await fetch(path, options).catch((error) => {
+	const options = {method, signal, headers, body: isJson ? JSON.stringify(body) : body, cache: "no-store", credentials: "omit"};
+	const answer = await fetch(path, options).catch(error => {
 		if (error.name === "AbortError") throw error;
-		throw new Trouble(0, { code: "unreachable", message: "The service does not answer.", retryable: true });
+		throw new Trouble(0, {code: "unreachable", message: "The service does not answer.", retryable: true});
 	});
 	if (answer.ok) return answer;
-	const { error } = await answer.json().catch(() => ({}));
+	const {error} = await answer.json().catch(() => ({}));
 	if (answer.status === 401 && key && key === held?.key) end("Your session has ended: its key has expired or was revoked.");
-	throw new Trouble(answer.status, error || { message: `The service answered ${answer.status}.` });
+	throw new Trouble(answer.status, error || {message: `The service answered ${answer.status}.`});
 }
 
 // Send a request, and read the response as JSON. One that is not read keeps its connection.
 export const call = async (method, path, options) => (await send(method, path, options)).json();
-export const get = (path, query, signal, key) => call("GET", path + search(query), { signal, key });
-export const post = (path, body, signal, options) => call("POST", path, { body, signal, ...options });
+export const get = (path, query, signal, key) => call("GET", path + search(query), {signal, key});
+export const post = (path, body, signal, options) => call("POST", path, {body, signal, ...options});
 
 // Read server-sent events from a response: calls `take(id, data)` for each; a comment has no data.
 export async function readEvents(answer, take) {
 	const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
 	for (let rest = ""; ; ) {
-		const { done, value } = await reader.read();
+		const {done, value} = await reader.read();
 		if (done) return;
 		const blocks = (rest + value).split("\n\n");
 		rest = blocks.pop();
@@ -107,4 +101,4 @@ export async function readEvents(answer, take) {
 	}
 }
 
-export const getBuckets = async (signal, query) => (await get(at`buckets`, { members: "false", ...query }, signal)).buckets;
+export const getBuckets = async (signal, query) => (await get(at`buckets`, {members: "false", ...query}, signal)).buckets;

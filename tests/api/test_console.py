@@ -1,10 +1,12 @@
 """The console's sessions and files: a code for one use, a key that ends with its maker, and files under a policy."""
 
+import re
 from typing import Any
 
 import httpx
 import pytest
 
+from svc_daemon.api.handlers.console import read_files
 from svc_daemon.core.access import api_keys
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import Daemon
@@ -112,6 +114,15 @@ def test_the_console_s_files_need_no_key_and_may_load_and_send_nothing_elsewhere
 @pytest.mark.parametrize("path", ["/console/x.js", "/console/..%2fpaths.py", "/console/__init__.py", "/console/a/b"])
 def test_nothing_but_the_console_s_files_is_served(shared: Daemon, path: str) -> None:
     details_of(shared.ask("GET", path, key=""), "not_found")
+
+
+def test_the_console_is_small_and_loads_only_what_it_has() -> None:
+    content = {name: data.decode() for name, data in read_files().items()}
+    assert sum(len(text.encode()) for name, text in content.items() if name.endswith(".js")) < 60_000
+    for name, text in content.items():
+        loaded = re.findall(r"(?:src=|href=|from |import )\"([^\"#]+)\"", text)
+        assert {each.removeprefix("./") for each in loaded} <= set(content), name
+        assert not re.search(r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\(| style=| on\w+=\"", text), name
 
 
 def test_only_reading_the_console_s_files_is_exempt_from_the_check_of_origins(shared: Daemon) -> None:

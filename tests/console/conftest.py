@@ -22,6 +22,8 @@ def open_page(browser: Any) -> Iterator[OpenPage]:
 
     def open_one(installation: Installation) -> Page:
         page = Page(browser, installation)
+        # The page of an earlier test may still look for its daemon.
+        browser.get("about:blank")
         page.requests()
         page.complaints()
         page.sign_in()

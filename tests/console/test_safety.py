@@ -92,7 +92,7 @@ def test_two_hundred_hostile_texts_are_shown_as_they_are_and_none_runs(
     page.open("#/search?q=umber%20quay")
     page.sees("20 passages", "The umber quay")
     assert_harmless(page)
-    page.click("", ".hits h3 a")
+    page.click("", ".title a")
     page.find(".hit mark", "umber")
     assert_harmless(page)
     page.open(f"{ASK}?q=")
