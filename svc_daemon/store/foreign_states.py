@@ -25,7 +25,7 @@ from svc_daemon.store.files.backups import BackupRefused
 from svc_daemon.store.migrations import find_foreign
 from svc_daemon.store.rows.batches import BatchRow
 from svc_daemon.store.rows.buckets import BucketRow
-from svc_daemon.store.rows.keys import KeyRow
+from svc_daemon.store.rows.keys import KeyRow, WatcherRow
 from svc_daemon.store.rows.moves import find_arrival, find_departure
 from svc_daemon.store.rows.sources import SourceRow
 from svc_daemon.store.rows.tasks import TaskRow
@@ -77,6 +77,7 @@ ROWS = {
     "batches": BatchRow,
     "uploads": UploadRow,
     "delivery_attempts": Attempt,
+    "watchers": WatcherRow,
 }
 #: The form of other texts, by table and column.
 TEXTS = {

@@ -118,7 +118,9 @@ def use_sources(client: Client, bucket: str, source_ids: list[str]) -> None:
         client.wait_until_ready(broken["id"], timeout_s=60)
     except NotReady as failed:
         assert list(failed.details["sources"]) == [broken["id"]]
+        assert client.failures(bucket)["groups"][0]["count"] == 1
         assert client.retry_source(broken["id"])["id"] == broken["id"]
+    assert client.retry_failed(bucket)["bucket_id"] == client.bucket(bucket)["id"]
     assert client.delete_source(fourth)["deleted"] is True
 
 
@@ -173,6 +175,9 @@ def use_the_rest(client: Client) -> None:
     assert client.version(verify="writing")["api_newest"] >= client.version()["api_oldest"]
     oldest: LogEventDict = client.events({"limit": 1})["data"][0]
     assert oldest["type"] == "bucket.created"
+    assert client.status()["vectors"]["state"] == "off"
+    assert client.report_watcher("laptop", [])["id"] == client.watchers()["data"][0]["id"] == "laptop"
+    assert client.create_console_session()["code"].startswith("sc-")
     assert client.send(Request(method="GET", path="/healthz")).body["status"] == "ok"
 
 

@@ -142,6 +142,8 @@ RARE = [
     "INSERT INTO tombstones (source_id, team_id, created_at) SELECT 'src_' || substr(id, 6), id, '{0}' FROM teams",
     "INSERT INTO detachments (source_id, team_id) SELECT 'src_' || substr(id, 6), id FROM teams",
     "INSERT INTO cascades SELECT min(t.id), t.team_id, b.id, '', 1, 1, 0, 0, NULL FROM tasks t, buckets b",
+    "INSERT INTO recognized_pages SELECT id, 1, sha256, 'text', 0.9, '' FROM sources WHERE sha256 IS NOT NULL",
+    "INSERT INTO watchers SELECT id, 'key_x', 'w', '[]', '{0}' FROM teams",
     "INSERT INTO vector_offers SELECT team_id, 'x', id, 'm', 'v', 1, '{0}' FROM buckets",
 ]
 

@@ -119,7 +119,9 @@ def _run(command: Callable[..., Finished], *words: str, **options: Any) -> Finis
 def _upload(one: Installation, folder: Path) -> None:
     """Upload a file of every format, and some in each other way."""
     formats = {name: find_format(from_filename(name) or "") for name in FILES}
-    assert all(format_ in formats.values() for format_ in FORMATS), "each format has a file"
+    assert all(format_ in formats.values() for format_ in FORMATS if format_.key != "picture"), (
+        "each format has a file, but for pictures, which need an extra"
+    )
     for name in formats:
         write(folder, name, FILES[name])
     _run(one.svc, "upload", str(folder), "-b", "shelf", "--tag", "tour")

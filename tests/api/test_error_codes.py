@@ -49,6 +49,8 @@ PROMISED = {
 FREE = "Status and lists need no capability."
 NEVER: tuple[tuple[str, E, str], ...] = (
     (r"GET /v1/(version|limits|sources(/{source_id})?)", E.FORBIDDEN_PROJECT_KEY, FREE),
+    (r"POST /v1/console/sessions(/exchange)?", E.FORBIDDEN_PROJECT_KEY, "The console may do what its key may do."),
+    (r"POST /v1/console/sessions/exchange", E.INVALID_PROJECT_KEY, "Its code stands for a key."),
     (r"GET /v1/(models(/{model})?|rag-agent/models)", E.FORBIDDEN_PROJECT_KEY, FREE),
     (r"GET /v1/buckets(/{bucket}(/sources|/vectors|/uploads/{session_id})?)?", E.FORBIDDEN_PROJECT_KEY, FREE),
     (r"GET /v1/knowledge/(buckets|(files|tasks|batches)/{\w+})", E.FORBIDDEN_PROJECT_KEY, FREE),

@@ -131,7 +131,7 @@ def test_first_questions_count_answers_and_what_they_quote(tmp_path: Path, run_m
         (tmp_path / name / "docs" / "only.txt").write_text(text, encoding="utf-8")
     lamps = {"on": [{"q": "Is the lamp turquoise?", "answer": "turquoise"}], "off": ["Which ferries leave at six?"]}
     # The answer is elsewhere than the questions have it, and what is off the subject is on it.
-    ferries = {"on": [{"q": "When do ferries leave?", "answer": "at seven"}], "off": ["Which ferries leave at six?"]}
+    ferries = {"on": [{"q": "When do ferries leave?", "answer": "at seven"}], "off": ["What leaves at six?"]}
     for name, asked in (("lamps", lamps), ("ferries", ferries)):
         (tmp_path / name / "questions.json").write_text(json.dumps(asked), encoding="utf-8")
     on, off = json.loads(run_main("bench_grounding", tmp_path, "--json"))["rows"]

@@ -86,8 +86,8 @@ I4: part {session} has no open session
 I6: source {source} is active in generation 5, and is in the index as generation 1
     state: UPDATE sources SET generation = 5 WHERE id = '{source}'
 I6: source {source} is active in bucket {other}, and no search of that finds it
-    state: INSERT INTO memberships SELECT source_id, '{other}', team_id, sync_status, attempt, lease_until_s,\
- due_at, created_at FROM memberships WHERE source_id = '{source}'
+    state: INSERT INTO memberships (source_id, bucket_id, team_id, sync_status, attempt, created_at)\
+ SELECT source_id, '{other}', team_id, sync_status, attempt, created_at FROM memberships WHERE source_id = '{source}'
 I6: source {source} is called 'Other'
     state: UPDATE sources SET title = 'Other' WHERE id = '{source}'
 I6: 1 chunks of {imported} are found by no search

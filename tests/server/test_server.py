@@ -48,7 +48,7 @@ def hits(installation: Installation) -> list[str]:
 
 def test_daemon_json_is_written_at_start_removed_at_stop_and_replaced_after_a_kill(installation: Installation) -> None:
     announced = installation.announced
-    assert set(announced) == {"pid", "base_url", "version", "log", "installation_id", "started_at"}
+    assert set(announced) == {"pid", "base_url", "version", "log", "installation_id", "started_at", "settings"}
     assert stat.S_IMODE(installation.files.daemon.stat().st_mode) == 0o600
     assert (installation.health() or {})["installation_id"] == announced["installation_id"]
     installation.kill()

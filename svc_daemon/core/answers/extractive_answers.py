@@ -49,6 +49,9 @@ COMMON = 1 / 4
 #: Two statements say different things of one if at least this part of their words is the same.
 ALIKE = 0.7
 
+_ASKS_WHETHER = re.compile(
+    r"\W*(?:is|are|was|were|do|does|did|has|have|had|can|could|may|must|shall|should|will|would)(?:n't)? "
+)
 _ASKS_WHEN = re.compile(r"\bwhen\b")
 #: Matches "what is X"; the group is X.
 _ASKS_WHAT = re.compile(r"what(?: is|'s| are| does) (?:an? |the )?(\w[\w-]*(?: \w+)?)(?: mean)?\s*\??$")
@@ -172,8 +175,7 @@ class Asked(Question):
         A line that only heads others says nothing but what kind of amount it has.
         """
         fit = [each for each in scored if each.statement.kind != "label" or each.measured]
-        # What only repeats the question says nothing, unless its heading says what is asked.
-        fit = [each for each in fit if not stems_of(each.shown if each.measured else each.statement.text) <= self.words]
+        fit = [each for each in fit if not self.is_repeated(each)]
         most = max((each.measured for each in fit), default=0.0)
         if self.measure and not most and not self.measure.counted.isdisjoint(map(stem_of, self.nowhere)):
             return []
@@ -183,6 +185,16 @@ class Asked(Question):
         # Where what is nearest is about another thing, so is the rest.
         best = max((each.worth for each in kept), default=0.0)
         return self.contrasted(kept) if all(each.worth <= best for each in others) else []
+
+    def is_repeated(self, scored: Scored) -> bool:
+        """Return whether a statement only repeats the question, and so says nothing unless its heading does.
+
+        Prose that repeats a question for yes or no says yes.
+        """
+        if scored.statement.kind == "prose" and _ASKS_WHETHER.match(self.question):
+            return scored.statement.text.rstrip().endswith("?")
+        said = scored.shown if scored.measured else scored.statement.text
+        return stems_of(said) <= self.words
 
     def contrasted(self, scored: Sequence[Scored]) -> list[Scored]:
         """Return the statements without those about another thing than asked, as others beside them show.

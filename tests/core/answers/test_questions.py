@@ -52,6 +52,17 @@ ANSWERED = [
     (passage(NODES), "version of gw-ber-spare", "version: 3.4"),
     # Each entry of a log is one statement, and the one before it is no heading.
     (passage(LOG), "which copy failed on 9 May 2023", "2023-05-09 01:20:00 ERROR copy failed disk=south [1]"),
+    # What repeats a question for yes or no says yes.
+    (
+        passage("The lamp is turquoise. It is made of brass.", lamp=2.0, turquoise=2.0),
+        "Is the lamp turquoise?",
+        "The lamp is",
+    ),
+    (
+        passage("The lamp is turquoise. It is made of brass.", lamp=2.0, brass=2.0),
+        "Is the lamp made of brass?",
+        "It is made",
+    ),
     # The kind of amount that is asked for.
     (LEAFLET, "Up to what temperature can Fenolin be kept?", "Keep below 20 °C."),
     (LEAFLET, "From what age may one take Fenolin 5mg?", "Not below the age of 14."),
