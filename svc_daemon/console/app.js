@@ -39,7 +39,7 @@ async function showView() {
 		put(announcer, document.title);
 	} catch (error) {
 		if (signal.aborted) return;
-		main.append(trouble(error), button("Try again", showView));
+		show(main, trouble(error), button("Try again", showView));
 		// As soon as the service answers again, so does the view.
 		onEvent(signal, event => event || showView());
 	}

@@ -58,7 +58,7 @@ function sourceRow({id}, chosen, onchange) {
 export async function showBucket({main, signal, rest: [slug], query, set, title}) {
 	title(slug);
 	const chosen = new Map(), mayAdd = can("knowledge:file:create");
-	let bucket = await get(at`buckets/${slug}`, {members: "false"}, signal);
+	let bucket;
 	const [heading, lead, about, outcome, failures, groups, helped, typed, status, types, tag, reason, bar, counted, none, table, all, body, changes] = frame(
 		main, "bucket", "h1", ".lead", ".about", ".outcome", ".failures", ".groups", ".all", ".words", ".status", ".types", ".tag",
 		".reason", ".bar", ".counted", ".none", "table", "th input", "tbody", ".changes");
@@ -114,7 +114,7 @@ export async function showBucket({main, signal, rest: [slug], query, set, title}
 		make: source => sourceRow(source, chosen, event => choose(rows.held().filter(({id}) => id === source.id), event.target.checked)),
 		onDraw(known, isAll) {
 			const isFiltered = Object.values({...filters(), status: query.status}).some(Boolean);
-			put(counted, isFiltered ? (isAll ? count(known, "match", "matches") : `The first ${number(known)} matches; more follow`) : count(isAll ? known : bucket.counts.total, "source"));
+			put(counted, isFiltered ? isAll ? count(known, "match", "matches") : known ? `The first ${number(known)} matches; more follow` : "Looking…" : count(isAll ? known : bucket?.counts.total ?? known, "source"));
 			none.hidden = !isAll || known > 0;
 			table.hidden = !none.hidden;
 			put(none, isFiltered ? "Nothing matches these filters." : "This bucket is empty.");
@@ -154,6 +154,7 @@ export async function showBucket({main, signal, rest: [slug], query, set, title}
 		bucket = await get(at`buckets/${slug}`, {members: "false"}, signal);
 		const [label, kind] = bucketState(bucket), failed = counts(bucket)[0];
 		put(heading, bucket.name || slug);
+		put(about, bucket.description);
 		put(lead, listed(summary(counts(bucket)), bytes(bucket.bytes), !/failed|pending|empty|ready/.test(label) && label));
 		lead.classList.toggle("bad", kind === "bad");
 		const found = failed ? await get(at`buckets/${slug}/sources`, {group_by: "error_code"}, signal) : {groups: []};
@@ -163,11 +164,10 @@ export async function showBucket({main, signal, rest: [slug], query, set, title}
 	}
 
 	const again = soon(() => Promise.all([load(), rows.restart(true)]).catch(() => {}), 900);
-	put(about, bucket.description);
-	showUploads(slug, signal, main, mayAdd && bucket.status === "active");
 	drawFilters();
 	choosing();
 	await Promise.all([load(), rows.restart()]);
+	showUploads(slug, signal, main, mayAdd && bucket.status === "active");
 	onEvent(signal, event => {
 		if (event?.bucket_ids && !event.bucket_ids.includes(bucket.id)) return;
 		if (event) changes.prepend(h("li", time(event.created_at), " ", said(event.data.title || event.data.name), ` ${event.type.split(".")[1]}`));
