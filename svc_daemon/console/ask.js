@@ -1,6 +1,6 @@
 // The view of a question: the answer as it is written, its numbered quotes, and the clicked one in its place.
 
-import {at, attempt, badge, button, cutter, frame, h, listed, place, put, said, sent, show} from "./dom.js";
+import {at, attempt, badge, button, frame, h, listed, place, put, said, sent, show} from "./dom.js";
 import {bucketChips, split} from "./search.js";
 import {get, post, readEvents, send} from "./session.js";
 import {passages, placeOf} from "./source.js";
@@ -39,17 +39,14 @@ export async function showAsk({main, signal, query, set, title}) {
 		if (sources.length) prove(answer, states).catch(() => states.forEach(each => put(each, "not checked")));
 	}
 
-	// A quote is proven if it is in the stored bytes, read again, and no sentence changes it.
+	// The service reads the stored bytes of each quote again, and compares it with the sentences that cite it.
 	async function prove({text, sources}, states) {
-		const quotes = sources.map(({number, quote, title, location}) => ({number, quote, title, headings: location.headings}));
-		const {data} = await post(at`citations/verify`, {text, question: query.q, quotes}, signal);
-		for (const [index, {number, quote, source_id: id, location}] of sources.entries()) {
-			const read = await get(at`sources/${id}/text`, {verify: "content"}, signal);
-			const {result, changes} = data.find(each => each.number === number);
-			const isThere = read.content.unchanged && cutter(read.text).cut(location.char_start, location.char_end) === quote;
-			const isProven = isThere && result !== "changed";
-			put(states[index], isProven ? "proven" : isThere ? `not proven: the answer changes ${listed(...changes)}` : "not proven: it is not in the stored document");
-			states[index].className = `state ${isProven ? "ok" : "bad"}`;
+		const {data} = await post(at`citations/verify`, {text, question: query.q, sources}, signal);
+		for (const [index, {proven, reason, result, changes}] of data.entries()) {
+			const isOk = proven && result !== "changed";
+			show(states[index], isOk ? "proven" : `not proven: ${proven ? `the answer changes ${listed(...changes)}` : reason}`);
+			states[index].className = `state ${isOk ? "ok" : "bad"}`;
+			states[index].title = reason;
 		}
 	}
 

@@ -69,15 +69,17 @@ class Trouble extends Error {
 	}
 }
 
+// The connection was lost, maybe in the middle of a response.
+const lost = error => {
+	throw error.name === "AbortError" ? error : new Trouble(0, {code: "unreachable", message: "The service does not answer.", retryable: true});
+};
+
 export async function send(method, path, {body, headers = {}, signal, key = held?.key} = {}) {
 	const isJson = body && !(body instanceof Blob);
 	if (key) headers.Authorization = `Bearer ${key}`;
 	if (isJson) headers["Content-Type"] = "application/json";
 	const options = {method, signal, headers, body: isJson ? JSON.stringify(body) : body, cache: "no-store", credentials: "omit"};
-	const answer = await fetch(path, options).catch(error => {
-		if (error.name === "AbortError") throw error;
-		throw new Trouble(0, {code: "unreachable", message: "The service does not answer.", retryable: true});
-	});
+	const answer = await fetch(path, options).catch(lost);
 	if (answer.ok) return answer;
 	const {error} = await answer.json().catch(() => ({}));
 	if (answer.status === 401 && key && key === held?.key) end("Your session has ended: its key has expired or was revoked.");
@@ -85,7 +87,7 @@ export async function send(method, path, {body, headers = {}, signal, key = held
 }
 
 // Send a request, and read the response as JSON. One that is not read keeps its connection.
-export const call = async (method, path, options) => (await send(method, path, options)).json();
+export const call = async (method, path, options) => (await send(method, path, options)).json().catch(lost);
 export const get = (path, query, signal, key) => call("GET", path + search(query), {signal, key});
 export const post = (path, body, signal, options) => call("POST", path, {body, signal, ...options});
 
@@ -93,7 +95,7 @@ export const post = (path, body, signal, options) => call("POST", path, {body, s
 export async function readEvents(answer, take) {
 	const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
 	for (let rest = ""; ; ) {
-		const {done, value} = await reader.read();
+		const {done, value} = await reader.read().catch(lost);
 		if (done) return;
 		const blocks = (rest + value).split("\n\n");
 		rest = blocks.pop();

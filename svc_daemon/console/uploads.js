@@ -37,7 +37,7 @@ async function sendBytes(url, blob, note) {
 	const put = async (range, body) => {
 		const headers = {"Content-Range": `bytes ${range}/${blob.size}`, "X-Guploader-No-308": "yes"};
 		const answer = await send("PUT", new URL(url).pathname, {key: "", body, headers});
-		await answer.text();
+		await answer.text().catch(() => {});
 		return answer.headers.has("X-Http-Status-Code-Override") ? Number(/-(\d+)$/.exec(answer.headers.get("Range"))?.[1] ?? -1) + 1 : blob.size;
 	};
 	for (let from = 0, isUnsure = false; from < blob.size; note(from)) {

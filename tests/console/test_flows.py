@@ -114,6 +114,12 @@ def test_upload_goes_on_after_the_daemon_was_killed(fixed: Installation, open_pa
     paths = [tmp_path / f"large-{n}.txt" for n in range(3)]
     for n, path in enumerate(paths):
         path.write_text(f"The umber quay {n} was built of grey stone.\n" + " " * 8_000_000)
+    # The first response is cut off in its middle, too.
+    page.run(
+        "const send = fetch, cut = new ReadableStream({start: (each) => each.error(new TypeError('cut off'))});"
+        "fetch = async (path, ...rest) =>"
+        " path.endsWith('/batches') && !cut.locked ? new Response(cut) : send(path, ...rest)"
+    )
     page.choose_files(paths)
     page.sees("being sent")
     wait_until(lambda: any(fixed.part_sizes().values()), "some bytes have arrived")
@@ -176,6 +182,10 @@ def test_answer_shows_that_its_quote_is_proven_and_opens_it_at_its_place(
     page.find("aside mark", "weeks of leave")
     page.reload()
     page.find(".state.ok", "proven")
+    # A kept answer proves nothing by itself.
+    page.run("sessionStorage['svc.answer'] = sessionStorage['svc.answer'].replaceAll('14 weeks', '15 weeks')")
+    page.reload()
+    page.find(".state.bad", "not proven: the source does not contain these words")
     page.type("#question", "What does the zebra eat on Mondays?\n")
     page.sees("the sources don't answer this")
 
