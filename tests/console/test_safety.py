@@ -1,6 +1,7 @@
 """What the console withstands, in a real browser: hostile texts, foreign pages, used codes, and what axe-core finds."""
 
 import os
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +40,6 @@ TEXTS = [f"{payload} {n}" for n in range(10) for payload in PAYLOADS]
 MARKUP = (
     "main script, main img, main svg, main iframe, main style, meta[http-equiv], base, main link, [onerror], [onload]"
 )
-#: axe-core's one file, if the one who runs the tests has it: docs/development.md says how to get it.
-AXE = Path(os.environ.get("SVC_TEST_AXE") or "node_modules/axe-core/axe.min.js")
 
 
 @pytest.fixture(scope="module")
@@ -164,35 +163,57 @@ def test_no_page_of_another_origin_frames_the_console_or_uses_its_answers(
 
 
 def faults_of(page: Page) -> list[str]:
-    """What axe-core finds serious, as lines."""
-    page.run(AXE.read_text())
+    """What axe-core finds serious, and what is too wide for a telephone, as lines."""
+    newer = os.environ.get("SVC_TEST_AXE")
+    page.run((Path(newer) if newer else files("axe_core_python") / "axe.min.js").read_text())
     script = "const done = arguments[0]; axe.run(document).then((found) => done(found.violations))"
-    found: list[dict[str, Any]] = page.driver.execute_async_script(script)
-    serious = [each for each in found if each["impact"] in ("serious", "critical")]
-    return [
-        f"{each['id']}: {node['html'][:200]} {node['failureSummary']}" for each in serious for node in each["nodes"]
-    ]
+    lines = []
+    for width in (1200, 360):
+        size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+        page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        found: list[dict[str, Any]] = page.driver.execute_async_script(script)
+        serious = [each for each in found if each["impact"] in ("serious", "critical")]
+        lines += [
+            f"{each['id']} at {width} pixels: {node['html'][:200]} {node['failureSummary']}"
+            for each in serious
+            for node in each["nodes"]
+        ]
+        too_wide = page.run("return document.documentElement.scrollWidth - innerWidth")
+        lines += [f"{too_wide} pixels too wide at {width}"] if too_wide > 0 else []
+    page.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    return lines
 
 
-@pytest.mark.skipif(not AXE.exists(), reason="axe-core is not there; docs/development.md says how to get it")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_serious_in_any_view(hostile: Installation, open_page: OpenPage, scheme: str) -> None:
+def test_axe_finds_nothing_serious_in_any_view(
+    hostile: Installation, open_page: OpenPage, tmp_path: Path, scheme: str
+) -> None:
+    (tmp_path / "plain.md").write_text("# Hours\n\nThe cerise quay opens at nine o'clock.\n")
+    assert hostile.svc("upload", str(tmp_path / "plain.md"), "-b", "plain").exit == 0
     page = open_page(hostile)
     media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
     page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
     with hostile.client() as client:
         members = client.get("/v1/buckets/hostile/sources", params={"status": "all", "limit": 20}).json()["sources"]
-    places = {
-        HOME: "table",
-        bucket_place("hostile"): ".long tbody a",
-        "#/search?q=umber": ".hits mark",
-        ASK: "textarea",
-    }
+    places = {HOME: "table", "#/search?q=umber": ".hits mark"}
     places |= {f"#/s/{each['id']}": "dl" for each in members[8:10]}
     for place, selector in places.items():
         page.open(place)
         page.find(selector)
         assert faults_of(page) == [], place
+    page.open(ASK)
+    page.type("#question", "When does the cerise quay open?\n")
+    page.find(".state.ok", "proven")
+    page.click("[1]", ".cite")
+    page.find("aside mark")
+    assert faults_of(page) == []
+    page.open(bucket_place("hostile"))
+    page.find(".long tbody input").click()
+    assert faults_of(page) == []
+    page.click("Delete…")
+    page.sees("Delete 1 source?")
+    assert faults_of(page) == []
+    page.click("Cancel", "dialog button")
     page.click("Sign out")
     page.sees("You have signed out.")
     assert faults_of(page) == []
