@@ -4,6 +4,7 @@ from typing import Literal
 
 from typing_extensions import TypedDict
 
+from svc_daemon.wire.keys import Key
 from svc_daemon.wire.sources import Shortage
 
 
@@ -128,6 +129,8 @@ class LimitsAnswer(TypedDict):
     object: Literal["limits"]
     #: The team of the API key.
     team_id: str
+    #: The API key itself: what it may do, where, and until when.
+    key: Key
     limits: dict[str, Limit]
     formats: list[ReadFormat]
     ocr: Recognition

@@ -209,3 +209,10 @@ def test_the_list_comes_in_pages(daemon: Daemon) -> None:
     rest = daemon.show(PATH, limit="2", after=first["last_id"])
     pages = [([key["name"] for key in page["keys"]], page["has_more"]) for page in (first, rest)]
     assert pages == [(["admin", "a"], True), (["b"], False)]
+
+
+def test_any_key_may_revoke_itself_and_without_key_manage_no_other(daemon: Daemon) -> None:
+    made, other = make(daemon), make(daemon)
+    details_of(revoke(daemon, other["id"], key=made["key"]), "forbidden_project_key")
+    assert body_of(revoke(daemon, made["id"], key=made["key"]))["revoked_at"]
+    assert (opens(daemon, made["key"]), opens(daemon, other["key"])) == (False, True)

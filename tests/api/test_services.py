@@ -52,7 +52,9 @@ def test_every_limit_is_shown_with_its_value_and_its_use(make_daemon: MakeDaemon
     daemon = make_daemon(limits=Limits(tags=7))
     daemon.make_bucket()
     daemon.add_source()
-    limits = daemon.show("/v1/limits")["limits"]
+    shown = daemon.show("/v1/limits")
+    limits = shown["limits"]
+    assert shown["key"] == daemon.show("/v1/keys")["keys"][0]
     assert set(limits) == {limit.name for limit in fields(Limits)}
     assert limits["tags"] == {"value": 7, "unit": "tags", "used": None}
     assert limits["file_bytes"] == {"value": 26_214_400, "unit": "bytes", "used": None}

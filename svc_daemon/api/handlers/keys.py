@@ -11,6 +11,7 @@ from svc_daemon.api.responses import created, respond, would_create
 from svc_daemon.core.access import api_keys
 from svc_daemon.operations import keys as verbs
 from svc_daemon.operations.keys import plan_key, view_key
+from svc_daemon.operations.shared.authorization import require
 from svc_daemon.operations.shared.idempotency import find_earlier
 from svc_daemon.wire import keys as wire
 from svc_daemon.wire.error_codes import ErrorCode as E
@@ -41,8 +42,11 @@ async def list_all(request: Request) -> Response:
 
 
 async def revoke(request: Request) -> Response:
-    key = caller(request, api_keys.KEY_MANAGE)
-    revoked = await verbs.revoke(context_of(request), key, request.path_params["key_id"])
+    key, key_id = caller(request), request.path_params["key_id"]
+    # Whoever has a key may end it.
+    if key_id != key.id:
+        require(key, api_keys.KEY_MANAGE)
+    revoked = await verbs.revoke(context_of(request), key, key_id)
     return respond(request, view_key(revoked))
 
 

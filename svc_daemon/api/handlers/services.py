@@ -13,6 +13,7 @@ from svc_daemon.core.json_bodies import refusal
 from svc_daemon.core.problems import lost_files
 from svc_daemon.core.text.document_formats import FORMATS, OCR
 from svc_daemon.errors import StoreUnavailable
+from svc_daemon.operations.keys import view_key
 from svc_daemon.operations.shared.response_objects import view_engines, view_shortage
 from svc_daemon.operations.shared.usage import used_answers
 from svc_daemon.process.contexts import EmbedderInUse
@@ -105,8 +106,8 @@ async def limits(request: Request) -> Response:
         for kind in FORMATS
         if kind.extra != OCR or extractor.recognizes
     ]
-    body = {"object": "limits", "team_id": key.team_id, "limits": shown, "formats": formats, "ocr": ocr}
-    return respond(request, body)
+    body = {"object": "limits", "team_id": key.team_id, "key": view_key(key), "limits": shown, "formats": formats}
+    return respond(request, body, ocr=ocr)
 
 
 async def openapi(request: Request) -> Response:
