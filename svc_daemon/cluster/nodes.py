@@ -20,7 +20,7 @@ from svc_daemon.wire.parsing import parse_json
 
 log = logging.getLogger(__name__)
 
-#: Longest time in seconds that a worker of a cluster sleeps, because the notice that wakes it may get lost.
+#: Longest time in seconds until a node of a cluster looks for work, because the notice of it may get lost.
 LOOK_S = 10.0
 #: How many seconds a node waits for further wake-ups, to send all of them in one notice.
 GATHER_S = 0.005

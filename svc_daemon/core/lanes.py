@@ -6,8 +6,8 @@
     suspect   one document per child, one child at a time: documents that were being read when the daemon died
     scan      one document per child, one child at a time: documents with pages whose text is in pictures
 
-A document may make the daemon die. So all documents that were being read at that time become suspects. An attempt is
-counted only for a suspect that is being read when the daemon dies again.
+A document may make the daemon die. So all documents that were being read at that time become suspects. No attempt is
+counted for them, but a document that was being read ten times when the daemon died fails.
 
 A page of a scan takes seconds, so scans have a lane of their own: a hundred of them hold back no other document.
 """

@@ -8,6 +8,8 @@ FIRST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 60.0
 #: A retry that is due later than this many seconds from now is made at once, since the clock must have been set back.
 FURTHEST_DUE_S = 2 * LONGEST_PAUSE_S
+#: A document that was being read this many times when the process died fails, whatever attempts are left.
+MOST_DEATHS = 10
 #: From this attempt on, the pause does not grow; otherwise its computation would overflow.
 _LONGEST_FROM = 4
 

@@ -73,7 +73,7 @@ from svc_daemon.workers.rebuilding import RebuildingWorker, RechunkingWorker
 from svc_daemon.workers.refreshing import RefreshingWorker
 from svc_daemon.workers.removing import DeletingWorker, RemovingWorker
 from svc_daemon.workers.runners import Worker
-from svc_daemon.workers.sweeping import CountingWorker, SweepingWorker
+from svc_daemon.workers.sweeping import CountingWorker, LookingWorker, SweepingWorker
 from svc_daemon.workers.syncing import SyncingWorker
 
 log = logging.getLogger(__name__)
@@ -329,6 +329,7 @@ def _workers(process: Process) -> Sequence[Worker | Shortages | EngineStates]:
         RechunkingWorker(context, extractor, rereads=process.rereads),
         RefreshingWorker(context, extractor),
         RemovingWorker(context),
+        *([LookingWorker(context)] if context.clock.shared is not None else []),
     )
 
 

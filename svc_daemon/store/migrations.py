@@ -109,6 +109,11 @@ def add_scans(connection: Connection) -> None:
     )
 
 
+def add_deaths(connection: Connection) -> None:
+    """Count apart how often a process died that had a task, so that this uses up no attempt."""
+    connection.execute("ALTER TABLE tasks ADD COLUMN deaths BIGINT NOT NULL DEFAULT 0")
+
+
 #: The name under which the schema is recorded.
 FIRST = "m013_vector_offers"
 #: The migrations by name, oldest first. New migrations are appended, and their names sort in this order.
@@ -120,6 +125,7 @@ MIGRATIONS: dict[str, Callable[[Connection], None]] = {
     "m017_refreshes": add_refreshes,
     "m018_look_ups": add_look_ups,
     "m019_scans": add_scans,
+    "m020_deaths": add_deaths,
 }
 
 

@@ -24,7 +24,7 @@ from svc_daemon.provider.errors import IndexDamaged, ProviderError
 from svc_daemon.store.rows.sources import SourceRow
 from svc_daemon.store.rows.tasks import TaskRow
 from svc_daemon.wire.tasks import REBUILD
-from svc_daemon.workers.runners import LONGEST_S, TaskWorker, Worker
+from svc_daemon.workers.runners import TaskWorker, Worker
 
 log = logging.getLogger(__name__)
 
@@ -186,7 +186,7 @@ class RechunkingWorker(Worker):
                 log.exception("rechunking failed")
         if is_done:
             self._pause_s = FIRST_PAUSE_S
-            return LONGEST_S
+            return self.longest_s
         rest_s = FIRST_PAUSE_S if self.is_woken else self._pause_s
         self._pause_s = min(rest_s * 2, LONGEST_PAUSE_S)
         return rest_s

@@ -50,7 +50,7 @@ class Worker(ABC):
                 try:
                     async with self.context.locks.hold_free(*self.locks) as free:
                         # If another node holds one of the locks, that node does this work.
-                        rest_s = await self.work() if len(free) == len(self.locks) else self.context.wakes.look_s
+                        rest_s = await self.work() if len(free) == len(self.locks) else self.longest_s
                 except Exception as error:
                     await self.outlast(error, self.doing)
                     continue
@@ -59,6 +59,11 @@ class Worker(ABC):
                         await self.wake.wait()
         finally:
             await self.stop()
+
+    @property
+    def longest_s(self) -> float:
+        """Longest sleep of a worker that waits for an event, in seconds."""
+        return self.context.wakes.rest_s or self.context.wakes.look_s
 
     @abstractmethod
     async def work(self) -> float:
@@ -94,8 +99,8 @@ class Worker(ABC):
         await asyncio.sleep(PAUSE_AFTER_ERROR_S)
 
     def seconds_until(self, due_at: str | None) -> float:
-        """Return how many seconds to sleep until `due_at`, but at most `Wakes.look_s`."""
-        look_s = self.context.wakes.look_s
+        """Return how many seconds to sleep until `due_at`, but at most `longest_s`."""
+        look_s = self.longest_s
         if due_at is None:
             return look_s
         try:

@@ -1,4 +1,4 @@
-"""Two workers: one cleans up after deletions and expired leases, the other counts answers and searches."""
+"""Cleans up after deletions and expired leases, looks for overlooked work, and counts answers and searches."""
 
 import asyncio
 import logging
@@ -11,9 +11,11 @@ from svc_daemon.operations.index.vectors import forget_offers
 from svc_daemon.operations.remove import sweeping
 from svc_daemon.operations.remove.setting_aside import clear_held, forget_set_aside_files
 from svc_daemon.operations.service_status import forget_silent_watchers
+from svc_daemon.operations.shared.claims import latest_lease_s
 from svc_daemon.operations.shared.events import forget_events
 from svc_daemon.operations.shared.usage import record_usage
-from svc_daemon.process.contexts import Context
+from svc_daemon.process.contexts import Context, Wake
+from svc_daemon.store.rows.tombstones import has_overlooked
 from svc_daemon.workers.runners import LONGEST_S, Worker
 
 T = TypeVar("T")
@@ -22,8 +24,14 @@ log = logging.getLogger(__name__)
 
 #: Interval in seconds for checking leases and repeating failed steps.
 ROUND_S = 10.0
-#: Old rows are deleted once in this many rounds, about every hour.
-ROUNDS_PER_PURGE = 360
+#: The same if a `LookingWorker` checks the leases, so that idle nodes ask the database little.
+RESTING_ROUND_S = 600.0
+#: Old rows are deleted at this interval in seconds.
+FORGET_S = 3600.0
+#: How long the other workers sleep while one looks for the work of all.
+REST_S = 900.0
+#: Work that has been due for this many seconds was overlooked.
+OVERDUE_S = 5.0
 #: Minimum time in seconds between two purges: each writes a good part of a team's index.
 PURGE_PAUSE_S = 3600.0
 #: Minimum time in seconds between two commits of the number of answers and searches.
@@ -41,8 +49,8 @@ class SweepingWorker(Worker):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context, context.wakes.sweeping)
-        self._rounds = 0
         self._due_s: float | None = None
+        self._forget_due_s: float | None = None
         #: Key of the last object checked in the current pass over the object store; None between two passes.
         self._swept: str | None = None
         #: Whether deleted data may be left in the files.
@@ -70,7 +78,7 @@ class SweepingWorker(Worker):
         await _try(self, sweeping.expire_uploads)
         await _try(self, sweeping.recall_far_pauses)
         await _try(self, clear_held)
-        if self._rounds % ROUNDS_PER_PURGE == 0:
+        if self._forget_due_s is None or now_s >= self._forget_due_s:
             await _try(self, sweeping.forget_old_keys)
             await _try(self, sweeping.forget_ended)
             await _try(self, forget_events)
@@ -78,15 +86,17 @@ class SweepingWorker(Worker):
             await _try(self, forget_silent_watchers)
             await _try(self, lambda context: asyncio.to_thread(context.database.empty_log))
             self._is_unpurged = True
-            if self._rounds:
+            if self._forget_due_s is not None:
                 # Delete set-aside files, but not right after a start: the clock may still be wrong, and these files may
                 # be the only copies.
                 await _try(self, forget_set_aside_files)
                 self._swept = self._swept or ""
+            self._forget_due_s = now_s + FORGET_S
         if self._swept is not None:
             await _try(self, self._sweep_page)
-        self._rounds, self._due_s = self._rounds + 1, monotonic() + ROUND_S
-        return ROUND_S
+        rest_s = ROUND_S if self._swept is not None or self.context.wakes.rest_s is None else RESTING_ROUND_S
+        self._due_s = monotonic() + rest_s
+        return rest_s
 
     async def stop(self) -> None:
         # Whoever deletes a source and then stops the service expects that nothing of it is left.
@@ -101,6 +111,32 @@ class SweepingWorker(Worker):
 
     async def _sweep_page(self, context: Context) -> None:
         self._swept = await sweeping.sweep_objects(context, self._swept or "")
+
+
+class LookingWorker(Worker):
+    """Looks for work of a cluster that no node was told of, and for the expired leases of nodes that died.
+
+    Nodes are woken by notices. A notice is lost if its sender dies before it could send it. Since this worker looks for
+    the work of all, with one statement, the others can rest.
+    """
+
+    doing = "looking for overlooked work"
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context, Wake())
+        context.wakes.rest_s = REST_S
+
+    async def work(self) -> float:
+        context, now_s = self.context, self.context.clock.lease_s()
+        before, latest_s = context.clock.timestamp(-OVERDUE_S), latest_lease_s(context, now_s)
+        if not await asyncio.to_thread(context.look, lambda rows: has_overlooked(rows, before, now_s, latest_s)):
+            return context.wakes.look_s
+        # In a shortage, running workers may be unable to extend their leases, so keep their tasks.
+        if context.shortages.now is None:
+            await release_expired(context, now_s)
+        await release_expired_syncs(context, now_s)
+        context.wakes.wake_all()
+        return context.wakes.look_s
 
 
 class CountingWorker(Worker):

@@ -109,19 +109,19 @@ def test_the_worker_extends_its_lease_while_it_works(make_daemon: MakeDaemon) ->
 
 
 @pytest.mark.rule("indexing.alone")
-def test_the_first_lost_lease_makes_a_task_suspect_and_three_more_fail_the_source(daemon: Daemon) -> None:
+def test_the_first_lost_lease_makes_a_task_suspect_and_ten_fail_the_source_without_an_attempt(daemon: Daemon) -> None:
     source_id = daemon.add_source()
-    for attempt in range(4):
+    for deaths in range(10):
         assert (daemon.task(source_id)["attempt"], claim(daemon).task.lane) == (
-            max(attempt - 1, 0),
-            lanes.SUSPECT if attempt else lanes.PROMPT,
+            0,
+            lanes.SUSPECT if deaths else lanes.PROMPT,
         )
         daemon.advance(100)
         assert release(daemon) == 1
         daemon.advance(100)
     after = shown(daemon, source_id)
     assert (after["status"], after["error"]["code"]) == ("failed", "max_attempts_exhausted")
-    assert (after["task_details"]["status"], after["task_details"]["attempt"]) == ("failed", 3)
+    assert (after["task_details"]["status"], after["task_details"]["attempt"]) == ("failed", 1)
 
 
 def test_the_next_start_releases_leases_that_have_not_expired(daemon: Daemon, make_daemon: MakeDaemon) -> None:

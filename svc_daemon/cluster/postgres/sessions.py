@@ -27,8 +27,10 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-#: How often to check an idle connection and read the server's clock, in seconds.
-BEAT_S = 2.0
+#: How often to check the connection and read the server's clock, in seconds: while locks are held, and while none is.
+BEAT_S, IDLE_BEAT_S = 4.0, 20.0
+#: How often to check that the connection for notices works, in seconds. The server's end closes it at once otherwise.
+LISTEN_CHECK_S = 60.0
 #: How long to wait for notices at a time, in seconds. Closing may take as long.
 LISTEN_S = 0.5
 #: Pause in seconds before a lost connection for notices is opened again.
@@ -44,7 +46,7 @@ _SETTINGS = (
     "statement_timeout = '10s'",
 )
 #: Ends the connection of a suspended process, to free its locks. TCP keepalives don't detect a suspended process.
-_SUSPENDED = "idle_session_timeout = '15s'"
+_SUSPENDED, _MAY_REST = "SET idle_session_timeout = '15s'", "SET idle_session_timeout = 0"
 _OUT_OF_REACH = "The database can't be reached."
 
 
@@ -88,6 +90,10 @@ class LockSession:
         self._ahead_s = 0.0
         #: When the statements in progress were sent; 0 if there are none.
         self._asked_s = 0.0
+        #: How many locks are held.
+        self._held = 0
+        #: Whether the server ends the connection if it is idle.
+        self._is_guarded = False
         #: When to read the server's clock again.
         self._beat_due_s = 0.0
         self._queue: queue.SimpleQueue[_Request | None] = queue.SimpleQueue()
@@ -149,10 +155,10 @@ class LockSession:
             wave, is_last = self._gather()
             self._asked_s = time.monotonic()
             try:
-                grips = self._serve(wave)
+                grips = self._serve_again(wave) if self._connection is None else self._serve(wave)
             except (NoConnection, psycopg.Error) as error:
                 self._lose(error)
-                grips = None
+                grips = self._serve_again(wave)
             self._asked_s = 0.0
             for place, request in enumerate(wave):
                 if request.taken and grips is None:
@@ -168,7 +174,7 @@ class LockSession:
         Returns all waiting requests, and whether to close the connection.
         """
         wave: list[_Request] = []
-        timeout_s = BEAT_S
+        timeout_s = BEAT_S if self._is_guarded else IDLE_BEAT_S
         while True:
             try:
                 request = self._queue.get(timeout=timeout_s)
@@ -182,6 +188,12 @@ class LockSession:
     def _serve(self, wave: Sequence[_Request]) -> list[Grip]:
         """Handle the requests, with one statement per kind of request. Returns the locks that each request took."""
         connection = self._connection or self._connect()
+        if not self._is_guarded and any(each.taken for each in wave):
+            connection.run(_SUSPENDED)
+            self._is_guarded = True
+        elif self._is_guarded and not wave and not self._held:
+            connection.run(_MAY_REST)
+            self._is_guarded = False
         freed = [key for each in wave if each.freed and each.freed.epoch == self._epoch for key in each.freed.keys]
         notices = [each.notice for each in wave if each.notice is not None]
         if freed:
@@ -199,12 +211,21 @@ class LockSession:
             got = {row["key"] for row in connection.execute(take, {"values": json.dumps(wanted)})}
         if time.monotonic() >= self._beat_due_s:
             self._read_clock(connection)
-        return [Grip(self._epoch, frozenset(each.taken) & got) for each in wave]
+        grips = [Grip(self._epoch, frozenset(each.taken) & got) for each in wave]
+        self._held += sum(len(grip.keys) for grip in grips) - len(freed)
+        return grips
+
+    def _serve_again(self, wave: Sequence[_Request]) -> list[Grip] | None:
+        """Handle the requests on a new connection; None if there is none. Locks of the lost connection are free."""
+        try:
+            return self._serve(wave)
+        except (NoConnection, psycopg.Error) as error:
+            self._lose(error)
+            return None
 
     def _connect(self) -> ServerConnection:
-        connection = self._connection = self._server.connect(
-            *_SETTINGS, _SUSPENDED, f"application_name = '{self._name}'"
-        )
+        connection = self._connection = self._server.connect(*_SETTINGS, f"application_name = '{self._name}'")
+        self._held, self._is_guarded = 0, False
         if self._process_id:
             # The server may not have noticed that the previous connection is lost.
             connection.execute(
@@ -281,10 +302,13 @@ class NoticeListener:
             connection.run(f"LISTEN {CHANNEL}")
             self.problem = None
             self._on_listening()
+            checked_s = time.monotonic()
             while not self._closing.is_set():
                 for notice in connection.notices(LISTEN_S):
                     self._receive(notice)
-                connection.run("SELECT 1")
+                if time.monotonic() - checked_s >= LISTEN_CHECK_S:
+                    connection.run("SELECT 1")
+                    checked_s = time.monotonic()
         finally:
             connection.close()
 

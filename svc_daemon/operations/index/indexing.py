@@ -294,9 +294,9 @@ async def park_indexing(
     context.wakes.indexing.set()
 
 
-def put_back(connection: Connection, context: Context, task: TaskRow, lane: str | None = None) -> None:
+def put_back(connection: Connection, context: Context, task: TaskRow, lane: str | None = None, deaths: int = 0) -> None:
     """Queue the task again without counting an attempt. The worker's current claim becomes invalid."""
-    park_task(connection, task, lane=lane)
+    park_task(connection, task, lane=lane, deaths=deaths)
     if (source := find_source(connection, task.team_id, task.source_id or "")) is not None:
         _mark_queued(connection, context, [source])
 
@@ -312,26 +312,25 @@ async def release_expired(context: Context, now_s: float) -> int:
                 # No document can have caused the crash, so don't count an attempt.
                 park_task(connection, task)
                 continue
-            is_advancing = has_progress(connection, task)
-            if is_advancing or task.lane != lanes.SUSPECT:
-                # Any of several documents may have caused the crash, so read each in its own child process next time.
-                put_back(connection, context, task, lanes.SCAN if is_advancing else lanes.SUSPECT)
-                continue
             source = find_source(connection, task.team_id, task.source_id or "")
             if source is None:
                 finish_task(connection, task, "canceled", context.clock.timestamp())
-                continue
-            crash = "The service stopped in the middle of this document."
-            failure = Failure(SourceErrorCode.EXTRACTION_CRASHED, crash, retryable=True)
-            _end_attempt(connection, context, task, source, failure, jitter=0.0)
+            elif has_progress(connection, task):
+                put_back(connection, context, task, lanes.SCAN)
+            elif task.deaths + 1 >= task_retries.MOST_DEATHS:
+                message = f"The service stopped {task_retries.MOST_DEATHS} times in the middle of this document."
+                final = Failure(SourceErrorCode.MAX_ATTEMPTS_EXHAUSTED, message, retryable=True)
+                _fail(connection, context, task, source, final)
+            else:
+                # Any of several documents may have caused the crash, so read each in its own child process next time.
+                put_back(connection, context, task, lanes.SUSPECT, deaths=1)
         return len(tasks)
 
     if not context.read(lambda connection: list_expired(connection, now_s, latest_s)):
         return 0
     released = await context.write(work)
-    wakes = context.wakes
-    for wake in (wakes.indexing, wakes.cascading, wakes.rebuilding, wakes.removing, wakes.delivering):
-        wake.set()
+    for name in ("indexing", "cascading", "rebuilding", "removing", "delivering"):
+        context.wakes.shared()[name].set()
     return released
 
 
@@ -368,15 +367,19 @@ def _end_attempt(
         if failure.retryable:
             message = f"{failure.message} ({task.attempt} attempts)"
             final = Failure(SourceErrorCode.MAX_ATTEMPTS_EXHAUSTED, message, retryable=True)
-        finish_task(connection, task, "failed", context.clock.timestamp(), final.as_error())
-        _move(connection, context, source, readiness.FAILED, final.as_error())
-        record_outcomes(connection, context, [replace(source, status=readiness.FAILED, error=final.as_error())])
+        _fail(connection, context, task, source, final)
         return final
     pause_s = task_retries.pause_s(task.attempt, jitter)
     retry_task(connection, task, context.clock.timestamp(pause_s), failure.as_error())
     _move(connection, context, source, readiness.QUEUED)
     record_events(connection, context.ids, source.team_id, [source_event(EventType.SOURCE_QUEUED, source)])
     return None
+
+
+def _fail(connection: Connection, context: Context, task: TaskRow, source: SourceRow, final: Failure) -> None:
+    finish_task(connection, task, "failed", context.clock.timestamp(), final.as_error())
+    _move(connection, context, source, readiness.FAILED, final.as_error())
+    record_outcomes(connection, context, [replace(source, status=readiness.FAILED, error=final.as_error())])
 
 
 def _move(

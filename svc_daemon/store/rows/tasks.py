@@ -50,6 +50,8 @@ class TaskRow:
     pages_done: int = 0
     pages_total: int | None = None
     pages_token: int = 0
+    #: How often the lease ended because the process that held it had died.
+    deaths: int = 0
 
     @classmethod
     def from_row(cls, row: Row) -> "TaskRow":
@@ -237,17 +239,17 @@ def retry_task(
 
 
 def park_task(
-    connection: Connection, task: TaskRow, next_attempt_at: str | None = None, lane: str | None = None
+    connection: Connection, task: TaskRow, next_attempt_at: str | None = None, lane: str | None = None, deaths: int = 0
 ) -> None:
-    """Queue a claimed task again, in another lane if given, without counting the attempt.
+    """Queue a claimed task again, in another lane if given, without counting the attempt. `deaths` are added.
 
     Used when the process stops, a resource such as disk space is short, or the document needs another lane.
     """
     connection.execute(
         "UPDATE tasks SET status = 'queued', attempt = attempt - 1, lease_until_s = NULL,"
-        " next_attempt_at = :next_attempt_at, lane = COALESCE(:lane, lane)"
+        " next_attempt_at = :next_attempt_at, lane = COALESCE(:lane, lane), deaths = deaths + :deaths"
         " WHERE id = :id AND token = :token AND status = 'running'",
-        {"id": task.id, "token": task.token, "next_attempt_at": next_attempt_at, "lane": lane},
+        {"id": task.id, "token": task.token, "next_attempt_at": next_attempt_at, "lane": lane, "deaths": deaths},
     )
 
 

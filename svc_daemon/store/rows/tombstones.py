@@ -263,3 +263,22 @@ def delete_ended(connection: Connection, kind: str, ids: Sequence[str]) -> None:
     """Delete rows that `list_ended` returned."""
     for statement in _KINDS[kind].deletions:
         connection.executemany(statement, [{"id": each} for each in ids])
+
+
+def has_overlooked(connection: Connection, before: str, now_s: float, latest_s: float) -> bool:
+    """Whether work waits that was due before this time, or has an expired lease (see `tasks.list_expired`).
+
+    A node's notice of new work is lost if the node dies before it could send it.
+    """
+    row = connection.execute(
+        "SELECT 1 FROM (SELECT 1) AS one WHERE EXISTS (SELECT 1 FROM tasks WHERE finished_at IS NULL AND"
+        " (lease_until_s <= :now_s OR lease_until_s > :latest_s OR (status = 'queued' AND created_at < :before"
+        " AND (next_attempt_at IS NULL OR next_attempt_at < :before))))"
+        " OR EXISTS (SELECT 1 FROM memberships WHERE lease_until_s IS NOT NULL"
+        " AND (lease_until_s <= :now_s OR lease_until_s > :latest_s))"
+        " OR EXISTS (SELECT 1 FROM memberships WHERE due_at IS NOT NULL AND due_at < :before)"
+        " OR EXISTS (SELECT 1 FROM deliveries WHERE due_at IS NOT NULL AND due_at < :before)"
+        " OR EXISTS (SELECT 1 FROM detachments) OR EXISTS (SELECT 1 FROM tombstones WHERE cleaned_at IS NULL)",
+        {"before": before, "now_s": now_s, "latest_s": latest_s},
+    ).fetchone()
+    return row is not None
