@@ -10,6 +10,7 @@ from svc_cli.daemon.probes import DaemonHealth, refuse_other_installation
 from svc_cli.daemon.process import Installation
 from svc_cli.daemon.services import reach
 from svc_cli.deadlines import Deadline
+from svc_cli.errors import ApiError
 from svc_cli.interrupts import shielded
 from svc_cli.settings import CliSettings
 from svc_daemon.wire.local_daemons import digest_settings
@@ -89,7 +90,11 @@ def _warn_of_unused_settings(
     wanted = {name: value for name, value in settings.environ.items() if name.startswith(LIMIT_PREFIX) and value}
     if not wanted:
         return
-    limits = client.limits()["limits"]
+    try:
+        limits = client.limits()["limits"]
+    except ApiError:
+        # The command itself says what is wrong with the service.
+        return
     for name, value in sorted(wanted.items()):
         limit = limits.get(name.removeprefix(LIMIT_PREFIX).lower())
         if limit is None:

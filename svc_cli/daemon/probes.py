@@ -74,6 +74,12 @@ class DaemonHealth(NamedTuple):
     #: Whether the daemon has proved that it knows the secret in the data directory.
     is_proven: bool = False
 
+    @property
+    def away(self) -> dict[str, str]:
+        """What is wrong with each engine of a cluster that the daemon can't use, by the engine's name."""
+        engines = self.answer.get("engines") or ()
+        return {each["name"]: f"{each['message']} Since {each['since']}." for each in engines if each["message"]}
+
 
 class Foreign(NamedTuple):
     """The result of `probe` if no svc daemon answered in time."""

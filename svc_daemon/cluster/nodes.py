@@ -20,8 +20,8 @@ from svc_daemon.wire.parsing import parse_json
 
 log = logging.getLogger(__name__)
 
-#: Longest time in seconds until a node of a cluster looks for work, because the notice of it may get lost.
-LOOK_S = 10.0
+#: Longest time in seconds that a worker of a cluster sleeps. A `LookingWorker` wakes it if its notice got lost.
+LOOK_S = 900.0
 #: How many seconds a node waits for further wake-ups, to send all of them in one notice.
 GATHER_S = 0.005
 #: A statement of the locks' connection that takes longer than this shows that the server hangs, in seconds.

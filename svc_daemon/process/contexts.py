@@ -156,8 +156,6 @@ class Wakes:
     refreshing: Wake = field(default_factory=Wake)
     #: Longest time in seconds that a worker sleeps, because the event that wakes it may get lost.
     look_s: float = 60.0
-    #: How long workers sleep instead if one of them, a `LookingWorker`, looks for the work of all; else None.
-    rest_s: float | None = None
     #: Teams with a damaged index whose rebuild isn't queued yet.
     damaged: set[str] = field(default_factory=set)
     #: Teams whose index may contain chunks without a vector.

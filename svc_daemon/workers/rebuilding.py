@@ -186,7 +186,7 @@ class RechunkingWorker(Worker):
                 log.exception("rechunking failed")
         if is_done:
             self._pause_s = FIRST_PAUSE_S
-            return self.longest_s
+            return self.context.wakes.look_s
         rest_s = FIRST_PAUSE_S if self.is_woken else self._pause_s
         self._pause_s = min(rest_s * 2, LONGEST_PAUSE_S)
         return rest_s

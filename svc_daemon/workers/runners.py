@@ -17,6 +17,8 @@ log = logging.getLogger(__name__)
 
 #: Longest sleep of a worker that isn't woken, in seconds.
 LONGEST_S = 60.0
+#: Seconds until a worker looks again whether a lock is free that another node holds.
+HELD_S = 10.0
 #: Delay after an unexpected error, in seconds.
 PAUSE_AFTER_ERROR_S = 1.0
 #: How many times a lease is extended within its duration.
@@ -50,7 +52,7 @@ class Worker(ABC):
                 try:
                     async with self.context.locks.hold_free(*self.locks) as free:
                         # If another node holds one of the locks, that node does this work.
-                        rest_s = await self.work() if len(free) == len(self.locks) else self.longest_s
+                        rest_s = await self.work() if len(free) == len(self.locks) else HELD_S
                 except Exception as error:
                     await self.outlast(error, self.doing)
                     continue
@@ -59,11 +61,6 @@ class Worker(ABC):
                         await self.wake.wait()
         finally:
             await self.stop()
-
-    @property
-    def longest_s(self) -> float:
-        """Longest sleep of a worker that waits for an event, in seconds."""
-        return self.context.wakes.rest_s or self.context.wakes.look_s
 
     @abstractmethod
     async def work(self) -> float:
@@ -99,8 +96,8 @@ class Worker(ABC):
         await asyncio.sleep(PAUSE_AFTER_ERROR_S)
 
     def seconds_until(self, due_at: str | None) -> float:
-        """Return how many seconds to sleep until `due_at`, but at most `longest_s`."""
-        look_s = self.longest_s
+        """Return how many seconds to sleep until `due_at`, but at most `Wakes.look_s`."""
+        look_s = self.context.wakes.look_s
         if due_at is None:
             return look_s
         try:

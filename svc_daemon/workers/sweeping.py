@@ -3,8 +3,10 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TypeVar
 
+from svc_daemon.core.task_retries import FURTHEST_DUE_S
 from svc_daemon.operations.index.indexing import release_expired
 from svc_daemon.operations.index.syncing import release_expired_syncs
 from svc_daemon.operations.index.vectors import forget_offers
@@ -24,13 +26,10 @@ log = logging.getLogger(__name__)
 
 #: Interval in seconds for checking leases and repeating failed steps.
 ROUND_S = 10.0
-#: The same if a `LookingWorker` checks the leases, so that idle nodes ask the database little.
-RESTING_ROUND_S = 600.0
 #: Old rows are deleted at this interval in seconds.
 FORGET_S = 3600.0
-#: How long the other workers sleep while one looks for the work of all.
-REST_S = 900.0
-#: Work that has been due for this many seconds was overlooked.
+#: Interval in seconds for looking for overlooked work: work that has been due for `OVERDUE_S`.
+LOOK_S = 15.0
 OVERDUE_S = 5.0
 #: Minimum time in seconds between two purges: each writes a good part of a team's index.
 PURGE_PAUSE_S = 3600.0
@@ -94,9 +93,9 @@ class SweepingWorker(Worker):
             self._forget_due_s = now_s + FORGET_S
         if self._swept is not None:
             await _try(self, self._sweep_page)
-        rest_s = ROUND_S if self._swept is not None or self.context.wakes.rest_s is None else RESTING_ROUND_S
-        self._due_s = monotonic() + rest_s
-        return rest_s
+        self._due_s = monotonic() + ROUND_S
+        # In a cluster, a `LookingWorker` wakes this worker if a step has something to do.
+        return ROUND_S if self._swept is not None or self.context.clock.shared is None else self.context.wakes.look_s
 
     async def stop(self) -> None:
         # Whoever deletes a source and then stops the service expects that nothing of it is left.
@@ -114,29 +113,26 @@ class SweepingWorker(Worker):
 
 
 class LookingWorker(Worker):
-    """Looks for work of a cluster that no node was told of, and for the expired leases of nodes that died.
+    """Wakes the workers of this node if work of the cluster is overdue, such as the expired leases of a node that died.
 
-    Nodes are woken by notices. A notice is lost if its sender dies before it could send it. Since this worker looks for
-    the work of all, with one statement, the others can rest.
+    Nodes are woken by notices, which are lost if their sender dies first. Since this worker looks for the work of all,
+    with one statement, the others can rest.
     """
 
     doing = "looking for overlooked work"
 
     def __init__(self, context: Context) -> None:
         super().__init__(context, Wake())
-        context.wakes.rest_s = REST_S
 
     async def work(self) -> float:
-        context, now_s = self.context, self.context.clock.lease_s()
-        before, latest_s = context.clock.timestamp(-OVERDUE_S), latest_lease_s(context, now_s)
-        if not await asyncio.to_thread(context.look, lambda rows: has_overlooked(rows, before, now_s, latest_s)):
-            return context.wakes.look_s
-        # In a shortage, running workers may be unable to extend their leases, so keep their tasks.
-        if context.shortages.now is None:
-            await release_expired(context, now_s)
-        await release_expired_syncs(context, now_s)
-        context.wakes.wake_all()
-        return context.wakes.look_s
+        context, clock = self.context, self.context.clock
+        now_s, before = clock.lease_s(), clock.timestamp(-OVERDUE_S)
+        far = clock.timestamp(max(FURTHEST_DUE_S, 2 * context.limits.webhook_retry_seconds))
+        look = partial(has_overlooked, before=before, far=far, now_s=now_s, latest_s=latest_lease_s(context, now_s))
+        if await asyncio.to_thread(context.look, look):
+            for wake in context.wakes.shared().values():
+                wake.set_here()
+        return LOOK_S
 
 
 class CountingWorker(Worker):

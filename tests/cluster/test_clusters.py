@@ -198,7 +198,7 @@ async def test_wake_reaches_the_workers_of_all_nodes_even_after_a_lost_connectio
     ours.sweeping.set()
     await until_set(theirs.indexing, "the other node's worker is woken")
     await until_set(theirs.sweeping, "the other node's worker is woken")
-    assert (theirs.syncing.is_set(), theirs.counting.is_set(), theirs.look_s) == (False, False, 10.0)
+    assert (theirs.syncing.is_set(), theirs.counting.is_set(), theirs.look_s) == (False, False, 900.0)
     with psycopg.connect(url, autocommit=True) as stranger:
         for text in ("", "[]", "{}", '{"node": 1, "wake": ["x"]}', '{"node": 1, "let_go": ["x", 1]}'):
             stranger.execute("SELECT pg_notify('svc', %s)", [text])

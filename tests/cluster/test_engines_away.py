@@ -1,9 +1,12 @@
 """An engine that is away is shown where operators look, and documents survive a long outage of Milvus."""
 
+import re
 import shutil
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import psycopg
 import pytest
 
 from tests.acceptance.calls import make_bucket, search, upload
@@ -92,6 +95,30 @@ def test_engine_that_is_away_is_shown_everywhere_without_a_task_that_waits(
     for node in nodes:
         wait_until(lambda: engine_of(node, name)["state"] == "ok", "the node can use it again", 60)  # noqa: B023
         assert f"{title} can be used again" in node.files.log.read_text()
+
+
+def test_idle_node_sends_the_database_few_statements(engines: RunningEngines, make_node: MakeNode) -> None:
+    node = make_node()
+    with psycopg.connect(node.environ["SVC_STATE_URL"], autocommit=True) as admin:
+        (name,) = admin.execute("SELECT current_database()").fetchone() or ("",)
+        admin.execute(f"ALTER DATABASE {name} SET log_statement = 'all'")
+    log = engines.postgres.folder / "engine.log"
+    node.start()
+
+    def statements(start: int) -> Counter[str]:
+        """Count the statements in the log from this offset on, by their first words."""
+        found = re.findall(r"(?:statement|execute [^:]+): (SELECT EXISTS|\w+)", log.read_text(errors="replace")[start:])
+        return Counter(found)
+
+    def has_looked(start: int, times: int) -> bool:
+        return statements(start)["SELECT EXISTS"] >= times
+
+    wait_until(lambda: has_looked(0, 2), "the work after the start is done", 120, 0.5)
+    start = len(log.read_text(errors="replace"))
+    wait_until(lambda: has_looked(start, 2), "the node looks for work twice", 60, 0.5)
+    # Each look comes with a look at the clock, and a check of the connection for notices may come in between.
+    assert statements(start).total() <= 7, statements(start)
+    assert node.stop() == 0
 
 
 def test_doctor_on_a_second_node_reports_no_lost_key(make_node: MakeNode) -> None:

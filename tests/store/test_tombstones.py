@@ -4,6 +4,7 @@ from itertools import pairwise
 from math import inf
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -18,11 +19,12 @@ from svc_daemon.store.rows.tombstones import (
     find_successor,
     finish_tombstone,
     has_expired_retitles,
+    has_overlooked,
     list_detachments,
 )
 from svc_daemon.store.rows.webhook_deliveries import DeliveryRow, get_delivery, list_due
 from svc_daemon.wire.webhook_calls import DELIVERED, GIVEN_UP, PENDING, Standing
-from tests.store.rows import LATER, NOW, OURS, THEIRS, add_source, undone
+from tests.store.rows import LATER, NOW, OURS, THEIRS, add_bucket, add_source, add_task, undone
 
 
 def _line(db: Connection, names: list[str]) -> None:
@@ -90,6 +92,46 @@ def test_detachment_waits_until_every_change_of_the_title_has_ended_or_expired(d
 
 
 SOON = "2026-01-01T12:00:05.000Z"
+FAR = "2026-01-01T12:02:00.000Z"
+
+
+@pytest.mark.parametrize(
+    ("change", "is_overlooked"),
+    [
+        ("UPDATE tasks SET status = 'queued'", True),
+        ("UPDATE tasks SET status = 'queued', created_at = '{LATER}'", False),
+        ("UPDATE tasks SET status = 'queued', next_attempt_at = '{LATER}'", False),
+        ("UPDATE tasks SET status = 'queued', next_attempt_at = '{NOW}'", True),
+        ("UPDATE tasks SET status = 'queued', next_attempt_at = '2026-01-01T13'", True),
+        ("UPDATE tasks SET lease_until_s = 21", False),
+        ("UPDATE tasks SET lease_until_s = 20", True),
+        ("UPDATE tasks SET lease_until_s = 81", True),
+        ("UPDATE tasks SET lease_until_s = 1, finished_at = '{NOW}', status = 'failed'", False),
+        ("UPDATE memberships SET due_at = '{NOW}'", True),
+        ("UPDATE memberships SET due_at = '{LATER}', lease_until_s = 21", False),
+        ("UPDATE memberships SET lease_until_s = 20", True),
+        ("UPDATE deliveries SET due_at = '{NOW}'", True),
+        ("UPDATE deliveries SET due_at = '{LATER}'", False),
+        ("UPDATE sources SET refresh_due_at = '{NOW}'", True),
+        ("UPDATE sources SET refresh_due_at = '2026-02-01'", False),
+        ("UPDATE tombstones SET cleaned_at = NULL", True),
+        ("INSERT INTO detachments (source_id, team_id) VALUES ('src_1', '{OURS}')", True),
+    ],
+)
+def test_work_is_overlooked_once_it_is_overdue_or_its_lease_has_expired(
+    db: Connection, change: str, is_overlooked: bool
+) -> None:
+    def look() -> bool:
+        return has_overlooked(db, before=SOON, far=FAR, now_s=20, latest_s=80)
+
+    add_source(db, "1", add_bucket(db), sync="active")
+    add_task(db, "1", source_id="src_1", status="running", lease_until_s=30)
+    add_delivery(db, "1", due_at=None)
+    create_tombstone(db, OURS, "src_2", "src_1", NOW)
+    finish_tombstone(db, "src_2", NOW)
+    assert not look()
+    db.execute(change.format(NOW=NOW, LATER=LATER, OURS=OURS))
+    assert look() == is_overlooked
 
 
 def add_delivery(db: Connection, name: str, **given: Any) -> DeliveryRow:

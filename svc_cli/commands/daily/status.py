@@ -100,10 +100,8 @@ def status(
 ) -> Exit:
     """Show the state of all buckets, or of one bucket, source or batch."""
     with call.connected() as (client, connection):
-        engines = connection.health.answer.get("engines") or []
-        for engine in engines:
-            if engine["message"]:
-                call.console.warn(f"{engine['message']} Since {engine['since']}.")
+        for message in connection.health.away.values():
+            call.console.warn(message)
         view: _View
         if source and is_id(source, BATCH_PREFIX):
             view = _BatchView(call, client, source)
@@ -114,7 +112,8 @@ def status(
         else:
             view = _AllView(call, client)
         answer = view.watch() if watch else view.look()
-    answer = {**answer, **({"engines": engines} if engines else {})}
+    if engines := connection.health.answer.get("engines"):
+        answer = {**answer, "engines": engines}
     call.console.show(answer, lambda: view.text(answer))
     return Exit.DONE
 

@@ -230,7 +230,7 @@ def _show(call: Invocation, daemon: Daemon, done: str = "", service: JsonMapping
         ("log", facts["log"]),
         ("queue", ", ".join(f"{count} {name}" for name, count in (facts["queue"] or {}).items())),
         ("short of", (facts["shortage"] or {}).get("message")),
-        ("engine", [f"{each['message']} Since {each['since']}." for each in facts["engines"] or () if each["message"]]),
+        ("engine", [*daemon.health.away.values()]),
         ("model", ", ".join(model)),
         ("vectors", say_vectors(service or {})),
         ("disk", f"{size(facts['disk']['free_bytes'])} free" if facts["disk"] else None),

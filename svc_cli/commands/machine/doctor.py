@@ -13,12 +13,12 @@ from svc_cli.commands.daily.status import count_members
 from svc_cli.commands.invocations import Invocation, command, new_app
 from svc_cli.daemon import disks
 from svc_cli.daemon.connections import connected
+from svc_cli.daemon.probes import DaemonHealth
 from svc_cli.daemon.process import Installation
 from svc_cli.errors import ApiError, NotAuthenticated, SvcError
 from svc_cli.exits import Exit
 from svc_cli.render import counted, size, table
 from svc_daemon import paths
-from svc_daemon.wire import JsonMapping
 from svc_daemon.wire.versions import API_RANGE, VERSION
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def check_daemon(call: Invocation) -> Iterator[Finding]:
         if shortage := daemon.health.answer.get("shortage"):
             hint = "accepted work waits, and continues automatically when the shortage is over."
             yield Finding("shortage", "warning", f"{shortage['message']} Since {shortage['since']}.", hint)
-        yield from _judge_engines(daemon.health.answer)
+        yield from _judge_engines(daemon.health)
         embedding = daemon.health.answer.get("embedding") or {}
         state = embedding.get("state")
         if state == "off":
@@ -165,15 +165,13 @@ def check_daemon(call: Invocation) -> Iterator[Finding]:
             yield Finding("stored files", "warning", lost, "docs/how-to/restore.md explains it.")
 
 
-def _judge_engines(health: JsonMapping) -> Iterator[Finding]:
-    """Report each engine of a cluster, by the answer to `/healthz`."""
-    for engine in health.get("engines") or ():
+def _judge_engines(health: DaemonHealth) -> Iterator[Finding]:
+    """Report each engine of a cluster."""
+    hint = "nothing is lost, and work continues when it is back; docs/cluster.md says what it needs."
+    for engine in health.answer.get("engines") or ():
         name = {"postgresql": "PostgreSQL", "s3": "S3 store", "milvus": "Milvus"}.get(engine["name"], engine["name"])
-        if engine["state"] == "ok":
-            yield Finding(name, "ok", "this node can use it")
-            continue
-        hint = "nothing is lost, and work continues when it is back; docs/cluster.md says what it needs."
-        yield Finding(name, "failed", f"{engine['message']} Since {engine['since']}.", hint)
+        wrong = health.away.get(engine["name"])
+        yield Finding(name, "failed" if wrong else "ok", wrong or "this node can use it", hint if wrong else None)
 
 
 def _judge_certificate(tls: Mapping[str, Any]) -> Finding:
@@ -199,7 +197,7 @@ def check_service(call: Invocation) -> Iterator[Finding]:
     with connected(call.settings, call.console, base_url=call.flags.base_url, autostart=False) as (client, connection):
         yield Finding("key", "ok", f"{connection.credential.masked} from {connection.credential.source}")
         if not connection.destination.admin_key:
-            yield from _judge_engines(connection.health.answer)
+            yield from _judge_engines(connection.health)
         try:
             listed = client.buckets(members=False)["buckets"]
             buckets = counted(len(listed), "bucket")

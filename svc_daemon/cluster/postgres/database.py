@@ -155,7 +155,7 @@ class PostgresDatabase:
         except CommitUnknown as error:
             outcomes = [(None, _caused(CommitUnknown(), error)) for _ in group]
         except StoreUnavailable as error:
-            outcomes = [(None, _caused(StoreUnavailable(servers.AWAY, servers.ENGINE), error)) for _ in group]
+            outcomes = [(None, _caused(StoreUnavailable(error.message, servers.ENGINE), error)) for _ in group]
         for (_, future), (result, failure) in zip(group, outcomes, strict=True):
             resolve(future, result, failure)
 
@@ -199,7 +199,7 @@ class PostgresDatabase:
             self._disconnect()
             raise CommitUnknown from error
         if tag != "COMMIT":
-            raise StoreUnavailable(servers.AWAY, servers.ENGINE)
+            raise StoreUnavailable("PostgreSQL can't be used: it did not commit.", servers.ENGINE)
         self.operations += len(group)
         self.commits += 1
         self.commits_s += time.monotonic() - began_s
@@ -231,13 +231,13 @@ class PostgresDatabase:
             return _Conflict()
         if is_lost and was_used:
             return _Lost()
-        return StoreUnavailable(servers.AWAY, servers.ENGINE)
+        return servers.unavailable(error)
 
     def _connect(self) -> servers.ServerConnection:
         try:
             connection = self._server.connect(*_SETTINGS)
         except servers.NoConnection as error:
-            raise StoreUnavailable(servers.AWAY, servers.ENGINE) from error
+            raise servers.unavailable(error) from error
         try:
             connection.execute(
                 "SELECT set_config('svc.writer', CAST(number AS TEXT), false) FROM generate_series(1, 4096) AS number"
@@ -250,7 +250,7 @@ class PostgresDatabase:
             connection.close()
             if isinstance(error, StorageError):
                 self._on_broken(error)
-            raise StoreUnavailable(servers.AWAY, servers.ENGINE) from error
+            raise servers.unavailable(error) from error
         return connection
 
     def _disconnect(self) -> None:

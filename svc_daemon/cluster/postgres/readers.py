@@ -7,16 +7,15 @@ from typing import TypeVar
 import psycopg
 
 from svc_daemon.cluster.postgres.servers import (
-    AWAY,
-    ENGINE,
     NoConnection,
     PostgresServer,
     ServerConnection,
     is_refusal,
     needs_new_connection,
+    unavailable,
 )
 from svc_daemon.databases.contract import Connection
-from svc_daemon.errors import ShuttingDown, StorageError, StoreUnavailable
+from svc_daemon.errors import ShuttingDown, StorageError
 
 T = TypeVar("T")
 
@@ -61,7 +60,7 @@ class Readers:
                     self._forget_idle()
                     continue
                 if is_lost or is_refusal(error):
-                    raise StoreUnavailable(AWAY, ENGINE) from error
+                    raise unavailable(error) from error
                 raise
             finally:
                 self._give_back(connection)
@@ -97,7 +96,7 @@ class Readers:
         try:
             connection = self._server.connect(*_SETTINGS)
         except NoConnection as error:
-            raise StoreUnavailable(AWAY, ENGINE) from error
+            raise unavailable(error) from error
         finally:
             with self._changed:
                 self._opening -= 1

@@ -17,7 +17,7 @@ from psycopg.types.string import StrDumper
 
 from svc_daemon.cluster.postgres.statements import translate
 from svc_daemon.databases.contract import Cursor, ParameterRows, Parameters
-from svc_daemon.errors import StorageError
+from svc_daemon.errors import StorageError, StoreUnavailable
 
 log = logging.getLogger(__name__)
 
@@ -36,8 +36,6 @@ _DEFAULTS = {
 }
 #: The name of this engine for programs.
 ENGINE = "postgresql"
-#: The error message during an outage.
-AWAY = "The database can't be reached."
 #: Pause in seconds between attempts to connect during an outage.
 PROBE_S = 0.5
 #: Error codes for a transaction that was idle for too long, or that ran for too long.
@@ -50,12 +48,12 @@ _OUTDATED = "0A000"
 _CAUSES = {
     "connection refused": "it refuses connections",
     "could not translate host name": "its name can't be resolved",
-    "timeout expired": "it does not answer in time",
+    "timeout": "it does not answer in time",
     "timed out": "it does not answer in time",
     "password authentication failed": "it refuses the user or the password",
     "no pg_hba.conf entry": "it refuses this machine or its user",
     "certificate": "its certificate is not trusted",
-    "ssl": "it does not offer TLS",
+    "does not support ssl": "it does not offer TLS",
     "does not exist": "the database or the user does not exist",
     "too many": "it has no connection left",
     "connection slots": "it has no connection left",
@@ -64,6 +62,9 @@ _CAUSES = {
     "administrator command": "it is stopping",
     "read-only": "it accepts no writes",
     "recovery": "it accepts no writes",
+    "no space left": "its disk is full",
+    "out of memory": "it is out of memory",
+    "out of shared memory": "it is out of memory",
     "fatal": "it refuses the connection",
 }
 
@@ -243,11 +244,16 @@ def _causes_of(error: BaseException) -> Iterator["psycopg.Error"]:
         cause = cause.__cause__ or cause.__context__
 
 
-def find_cause(error: Exception) -> str:
-    """Say why there is no connection, without any address."""
+def unavailable(error: BaseException) -> StoreUnavailable:
+    """Return the error that tells clients why the server can't be used."""
+    return StoreUnavailable(f"PostgreSQL can't be used: {find_cause(error)}.", ENGINE)
+
+
+def find_cause(error: BaseException) -> str:
+    """Say why the server can't be used, without any address."""
     if isinstance(error, NoConnection):
         return error.cause
-    text = str(error).lower()
+    text = " ".join(str(each) for each in (error, *_causes_of(error))).lower()
     return next((cause for part, cause in _CAUSES.items() if part in text), "it does not answer")
 
 

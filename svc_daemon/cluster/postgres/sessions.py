@@ -19,7 +19,14 @@ from typing import TypeVar
 
 import psycopg
 
-from svc_daemon.cluster.postgres.servers import ENGINE, NoConnection, PostgresServer, ServerConnection, find_cause
+from svc_daemon.cluster.postgres.servers import (
+    ENGINE,
+    NoConnection,
+    PostgresServer,
+    ServerConnection,
+    find_cause,
+    unavailable,
+)
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ShuttingDown, StoreUnavailable
 
@@ -28,7 +35,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 #: How often to check the connection and read the server's clock, in seconds: while locks are held, and while none is.
-BEAT_S, IDLE_BEAT_S = 4.0, 20.0
+BEAT_S, IDLE_BEAT_S = 4.0, 15.0
 #: How often to check that the connection for notices works, in seconds. The server's end closes it at once otherwise.
 LISTEN_CHECK_S = 60.0
 #: How long to wait for notices at a time, in seconds. Closing may take as long.
@@ -47,7 +54,6 @@ _SETTINGS = (
 )
 #: Ends the connection of a suspended process, to free its locks. TCP keepalives don't detect a suspended process.
 _SUSPENDED, _MAY_REST = "SET idle_session_timeout = '15s'", "SET idle_session_timeout = 0"
-_OUT_OF_REACH = "The database can't be reached."
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +108,7 @@ class LockSession:
         try:
             self._connect()
         except (NoConnection, psycopg.Error) as error:
-            raise StoreUnavailable(_OUT_OF_REACH, ENGINE) from error
+            raise unavailable(error) from error
         self._thread = threading.Thread(target=self._run, name="locks", daemon=True)
         self._thread.start()
 
@@ -154,17 +160,15 @@ class LockSession:
         while not is_last:
             wave, is_last = self._gather()
             self._asked_s = time.monotonic()
-            try:
-                grips = self._serve_again(wave) if self._connection is None else self._serve(wave)
-            except (NoConnection, psycopg.Error) as error:
-                self._lose(error)
-                grips = self._serve_again(wave)
+            grips = self._try(wave)
             self._asked_s = 0.0
             for place, request in enumerate(wave):
-                if request.taken and grips is None:
-                    request.future.set_exception(StoreUnavailable(_OUT_OF_REACH, ENGINE))
+                if not isinstance(grips, StoreUnavailable):
+                    request.future.set_result(grips[place])
+                elif request.taken:
+                    request.future.set_exception(StoreUnavailable(grips.message, ENGINE))
                 else:
-                    request.future.set_result(grips[place] if grips else Grip(self._epoch))
+                    request.future.set_result(Grip(self._epoch))
         if self._connection is not None:
             self._connection.close()
 
@@ -184,6 +188,17 @@ class LockSession:
                 return wave, True
             wave.append(request)
             timeout_s = 0
+
+    def _try(self, wave: Sequence[_Request]) -> list[Grip] | StoreUnavailable:
+        """Handle the requests, on a new connection if the server has ended the idle one. Its locks are free."""
+        while True:
+            try:
+                return self._serve(wave)
+            except (NoConnection, psycopg.Error) as error:
+                was_ended = self._connection is not None and self._connection.is_lost
+                self._lose(error)
+                if not was_ended:
+                    return unavailable(error)
 
     def _serve(self, wave: Sequence[_Request]) -> list[Grip]:
         """Handle the requests, with one statement per kind of request. Returns the locks that each request took."""
@@ -214,14 +229,6 @@ class LockSession:
         grips = [Grip(self._epoch, frozenset(each.taken) & got) for each in wave]
         self._held += sum(len(grip.keys) for grip in grips) - len(freed)
         return grips
-
-    def _serve_again(self, wave: Sequence[_Request]) -> list[Grip] | None:
-        """Handle the requests on a new connection; None if there is none. Locks of the lost connection are free."""
-        try:
-            return self._serve(wave)
-        except (NoConnection, psycopg.Error) as error:
-            self._lose(error)
-            return None
 
     def _connect(self) -> ServerConnection:
         connection = self._connection = self._server.connect(*_SETTINGS, f"application_name = '{self._name}'")
@@ -369,4 +376,4 @@ def _translating() -> Iterator[None]:
     try:
         yield
     except (NoConnection, psycopg.Error) as error:
-        raise StoreUnavailable(_OUT_OF_REACH, ENGINE) from error
+        raise unavailable(error) from error

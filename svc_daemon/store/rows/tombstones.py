@@ -265,20 +265,28 @@ def delete_ended(connection: Connection, kind: str, ids: Sequence[str]) -> None:
         connection.executemany(statement, [{"id": each} for each in ids])
 
 
-def has_overlooked(connection: Connection, before: str, now_s: float, latest_s: float) -> bool:
-    """Whether work waits that was due before this time, or has an expired lease (see `tasks.list_expired`).
+#: For leases, see `tasks.list_expired`.
+_LEASE_ENDED = "(lease_until_s <= :now_s OR lease_until_s > :latest_s)"
+#: Work that a node should have begun by `:before`, or that a node has begun whose lease has expired.
+_OVERLOOKED = (
+    f"tasks WHERE finished_at IS NULL AND status = 'running' AND {_LEASE_ENDED}",
+    "tasks WHERE finished_at IS NULL AND status = 'queued' AND created_at < :before AND next_attempt_at IS NULL",
+    "tasks WHERE finished_at IS NULL AND (next_attempt_at < :before OR next_attempt_at > :far)",
+    f"memberships WHERE lease_until_s IS NOT NULL AND {_LEASE_ENDED}",
+    "memberships WHERE due_at IS NOT NULL AND (due_at < :before OR due_at > :far)",
+    "deliveries WHERE due_at IS NOT NULL AND (due_at < :before OR due_at > :far)",
+    "sources WHERE refresh_due_at IS NOT NULL AND refresh_due_at < :before",
+    "uploads WHERE status = 'open' AND expires_at < :before",
+    "tombstones WHERE cleaned_at IS NULL",
+    "detachments",
+)
 
-    A node's notice of new work is lost if the node dies before it could send it.
+
+def has_overlooked(connection: Connection, before: str, far: str, now_s: float, latest_s: float) -> bool:
+    """Whether work was due before the time `before`, is due after `far`, or has an expired lease.
+
+    Work is due later than `far` only if the clock was set back.
     """
-    row = connection.execute(
-        "SELECT 1 FROM (SELECT 1) AS one WHERE EXISTS (SELECT 1 FROM tasks WHERE finished_at IS NULL AND"
-        " (lease_until_s <= :now_s OR lease_until_s > :latest_s OR (status = 'queued' AND created_at < :before"
-        " AND (next_attempt_at IS NULL OR next_attempt_at < :before))))"
-        " OR EXISTS (SELECT 1 FROM memberships WHERE lease_until_s IS NOT NULL"
-        " AND (lease_until_s <= :now_s OR lease_until_s > :latest_s))"
-        " OR EXISTS (SELECT 1 FROM memberships WHERE due_at IS NOT NULL AND due_at < :before)"
-        " OR EXISTS (SELECT 1 FROM deliveries WHERE due_at IS NOT NULL AND due_at < :before)"
-        " OR EXISTS (SELECT 1 FROM detachments) OR EXISTS (SELECT 1 FROM tombstones WHERE cleaned_at IS NULL)",
-        {"before": before, "now_s": now_s, "latest_s": latest_s},
-    ).fetchone()
-    return row is not None
+    query = "SELECT " + " OR ".join(f"EXISTS (SELECT 1 FROM {each})" for each in _OVERLOOKED) + " AS found"  # noqa: S608
+    times = {"before": before, "far": far, "now_s": now_s, "latest_s": latest_s}
+    return bool(connection.execute(query, times).fetchone()["found"])
