@@ -130,6 +130,17 @@ async def test_unavailable_store_raises_and_logs_no_secret_and_loses_no_bytes(
     assert not [word for word in (SECRET_KEY, store.endpoint, BUCKET + "/") if word in text]
 
 
+async def test_missing_key_is_named_as_the_cause_and_a_profile_as_without_effect(
+    store: ObjectStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    environ = {name: value for name, value in store.environ.items() if "KEY" not in name}
+    with ThreadPoolExecutor(1) as executor:
+        stores = open_objects(f"s3://{BUCKET}/x", {**environ, "AWS_PROFILE": "work"}, tmp_path, executor)
+        with pytest.raises(StoreUnavailable, match="there is no key for it, neither in AWS_ACCESS_KEY_ID nor from"):
+            await stores.parts.measure(new_session())
+    assert "AWS_PROFILE has no effect" in caplog.text
+
+
 async def test_wrong_secret_key_is_refused_and_not_logged(
     store: ObjectStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

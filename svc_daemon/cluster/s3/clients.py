@@ -57,6 +57,8 @@ ENGINE = "s3"
 _MESSAGE = "The S3 store can't be used: {}."
 #: What a part of obstore's error text, in small letters, means.
 _CAUSES = {
+    # obstore asks the machine for the key of its role if the variables have none.
+    "//169.254.": "there is no key for it, neither in AWS_ACCESS_KEY_ID nor from a role of this machine",
     "<code>nosuchbucket": "its bucket does not exist",
     "<code>requesttimetooskewed": "it refuses requests, because the clock of this machine is wrong",
     "status code: 401": "it refuses the key of this node",
@@ -251,6 +253,8 @@ def open_client(url: str, environ: Mapping[str, str]) -> ObjectClient:
     address = urlsplit(url)
     endpoint = next((environ[name] for name in _ENDPOINTS if environ.get(name)), "")
     config: Any = {name.lower(): environ[name] for name in _CONFIGURED if environ.get(name)}
+    if environ.get("AWS_PROFILE") and not environ.get("AWS_ACCESS_KEY_ID"):
+        log.warning("AWS_PROFILE has no effect: the files in ~/.aws are not read")
     authorities = environ.get("SSL_CERT_FILE")
     trusted = {"root_certificate": Path(authorities).read_bytes()} if authorities else {}
 

@@ -17,13 +17,13 @@ STALE = (
 )
 #: Sources that can be fetched now. Others are due as soon as they are indexed, their team's index is rebuilt, or one of
 #: their buckets is active again.
-_SETTLED = (
+SETTLED = (
     " AND status IN ('active', 'failed')"
     " AND NOT EXISTS (SELECT 1 FROM teams_in_maintenance r WHERE r.team_id = sources.team_id)"
     " AND (EXISTS (SELECT 1 FROM memberships m JOIN buckets b ON b.id = m.bucket_id AND b.status = 'active'"
     "   WHERE m.source_id = sources.id) OR NOT EXISTS (SELECT 1 FROM memberships m WHERE m.source_id = sources.id))"
-    " AND refresh_host NOT IN (SELECT value FROM json_each(:busy))"
 )
+_FREE = f"{SETTLED} AND refresh_host NOT IN (SELECT value FROM json_each(:busy))"  # noqa: S608 - a condition of ours
 
 
 class DueRefresh(NamedTuple):
@@ -40,7 +40,7 @@ def list_due_refreshes(connection: Connection, now: str, busy: list[str], limit:
         "SELECT team_id, id, refresh_host FROM ("  # noqa: S608 - a condition of ours
         "   SELECT team_id, id, refresh_host, refresh_due_at,"
         "   ROW_NUMBER() OVER (PARTITION BY refresh_host ORDER BY refresh_due_at, id) AS turn"
-        f"   FROM sources WHERE refresh_due_at <= :now{_SETTLED}) AS waiting"
+        f"   FROM sources WHERE refresh_due_at <= :now{_FREE}) AS waiting"
         " WHERE turn = 1 ORDER BY refresh_due_at, id LIMIT :limit",
         {"now": now, "busy": json.dumps(busy), "limit": limit},
     ).fetchall()
@@ -50,7 +50,7 @@ def list_due_refreshes(connection: Connection, now: str, busy: list[str], limit:
 def next_refresh_due(connection: Connection, busy: list[str]) -> str | None:
     """Return when the next source is due, without those of hosts in `busy`; None if there is none."""
     row = connection.execute(
-        f"SELECT refresh_due_at FROM sources WHERE refresh_due_at IS NOT NULL{_SETTLED}"  # noqa: S608
+        f"SELECT refresh_due_at FROM sources WHERE refresh_due_at IS NOT NULL{_FREE}"  # noqa: S608
         " ORDER BY refresh_due_at LIMIT 1",
         {"busy": json.dumps(busy)},
     ).fetchone()

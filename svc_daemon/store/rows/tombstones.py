@@ -17,6 +17,7 @@ from math import inf
 
 from svc_daemon.core import ids
 from svc_daemon.databases.contract import Connection
+from svc_daemon.store.rows.refreshes import SETTLED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -275,7 +276,7 @@ _OVERLOOKED = (
     f"memberships WHERE lease_until_s IS NOT NULL AND {_LEASE_ENDED}",
     "memberships WHERE due_at IS NOT NULL AND (due_at < :before OR due_at > :far)",
     "deliveries WHERE due_at IS NOT NULL AND (due_at < :before OR due_at > :far)",
-    "sources WHERE refresh_due_at IS NOT NULL AND refresh_due_at < :before",
+    f"sources WHERE refresh_due_at < :before{SETTLED}",
     "uploads WHERE status = 'open' AND expires_at < :before",
     "tombstones WHERE cleaned_at IS NULL",
     "detachments",
