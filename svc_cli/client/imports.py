@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from svc_cli.client.calls import Calls, part
-from svc_cli.client.transport import Reply
+from svc_cli.client.transport import Reply, Request
 
 if TYPE_CHECKING:
     from svc_cli.client.types import (
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 #: `file` imports the document as it is, `page` the article of a web page.
 ImportKind = Literal["file", "page"]
+
+#: Read timeout of a refresh in seconds: the service fetches the URL, and reads what is there before it answers.
+REFRESH_SILENCE_S = 180.0
 
 _PATHS: dict[ImportKind, str] = {"file": "files/import", "page": "pages"}
 
@@ -83,8 +86,9 @@ class ImportCalls(Calls):
         return self._create(path, body, idempotency_key)
 
     def refresh_source(self, source_id: str, *, force: bool = False) -> "SourceRefreshedDict":
-        """Fetch a source's URL again. `changed` is true if its content has changed and will be indexed again."""
-        return self._call("POST", f"/v1/sources/{part(source_id)}/refresh", json={"force": True} if force else {})
+        """Fetch a source's URL again. `changed` is true if its content has changed."""
+        path, body = f"/v1/sources/{part(source_id)}/refresh", {"force": True} if force else {}
+        return self._transport.send(Request(method="POST", path=path, json=body, silence_s=REFRESH_SILENCE_S)).body
 
 
 def import_key(bucket_id: str, wanted: ImportRequest, kind: ImportKind, epoch: int) -> str:

@@ -3,7 +3,7 @@
 Each try of a schedule has one outcome:
 
     unchanged   the host has the same content: nothing is indexed, and the next try is due after the interval
-    changed     the content is new: it is indexed beside the old text, which it replaces (`is_swapping` until then)
+    changed     the content is new: it is indexed beside the old text, which it replaces
     gone        the host answered 404 or 410: counted, and tried again after the interval. From the third time in a row,
                 the source is deleted if its owner asked for that, and otherwise only reported
     failed      anything else, such as a time-out, a login form or a file without text: counted, and tried again sooner
@@ -24,6 +24,8 @@ LONGEST_EVERY_S = 366 * 86400
 GONE_TRIES = 3
 #: The longest pause after a failure, unless the interval is longer.
 LONGEST_PAUSE_S = 6 * 3600
+#: The longest time for which a host may ask to be left alone (`Retry-After`), in seconds.
+LONGEST_ASKED_S = 86_400
 #: Pauses differ by up to this share in both directions, so that what was imported together is spread.
 SPREAD = 0.1
 #: From this failure on, the pause does not grow; otherwise its computation would overflow.
@@ -57,9 +59,7 @@ class Verdict:
 
 def start(every_seconds: int, on_gone: str) -> StoredRefresh:
     """Return a new schedule, without any try."""
-    return StoredRefresh(
-        every_seconds=every_seconds, on_gone=on_gone, failures=0, gone=0, tried_at=None, error=None, is_swapping=False
-    )
+    return StoredRefresh(every_seconds=every_seconds, on_gone=on_gone, failures=0, gone=0, tried_at=None, error=None)
 
 
 def spread_s(every_s: float, least_s: float, jitter: float) -> float:
@@ -77,7 +77,6 @@ def judge(
     every_s = refresh["every_seconds"]
     if outcome in (Outcome.UNCHANGED, Outcome.CHANGED):
         kept: StoredRefresh = {**refresh, "tried_at": now, "failures": 0, "gone": 0, "error": None}
-        kept["is_swapping"] = refresh["is_swapping"] or outcome is Outcome.CHANGED
         return Verdict(kept, spread_s(every_s, least_s, jitter), is_news=refresh["failures"] > 0)
     failures = refresh["failures"] + 1
     gone = refresh["gone"] + 1 if outcome is Outcome.GONE else 0

@@ -83,9 +83,10 @@ class Fetcher:
         if is_conditional and response.status == NOT_MODIFIED:
             return contract.NotModified(final_url=str(url), etag=etag, last_modified=last_modified)
         if response.status not in SUCCESSES:
-            raise contract.FetchFailed(
-                contract.Reason.STATUS, f"The remote host answered {response.status}.", http_status=response.status
-            )
+            asked_s = response.retry_after_s()
+            asked = {} if asked_s is None else {"host_retry_after_seconds": asked_s}
+            message = f"The remote host answered {response.status}."
+            raise contract.FetchFailed(contract.Reason.STATUS, message, http_status=response.status, **asked)
         return contract.Fetched(
             final_url=str(url),
             http_status=response.status,

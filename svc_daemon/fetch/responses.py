@@ -7,7 +7,8 @@ decoded bytes are both counted.
 import asyncio
 import zlib
 from collections.abc import AsyncGenerator, Iterator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
+from email.utils import parsedate_to_datetime
 from typing import Protocol
 
 import httpcore
@@ -23,6 +24,8 @@ REDIRECTS = frozenset({301, 302, 303, 307, 308})
 #: Statuses with a usable, complete body; 203 comes from a proxy.
 SUCCESSES = frozenset({200, 203})
 NOT_MODIFIED = 304
+#: Statuses with which a host may ask to be left alone for a while.
+BUSY = frozenset({429, 503})
 
 
 #: Maximum number of bytes decoded in one step.
@@ -63,6 +66,19 @@ class FetchedResponse:
         """
         value = self.header(name)
         return value if value and value.isascii() and len(value) <= MAX_VALIDATOR_CHARACTERS else None
+
+    def retry_after_s(self) -> int | None:
+        """Return for how many seconds the host asks to be left alone (RFC 9110, 10.2.3); None if it does not."""
+        asked = self.header("Retry-After")
+        if self.status not in BUSY or not asked:
+            return None
+        if asked.isascii() and asked.isdigit():
+            return int(asked[:9])
+        # A time of the host's clock, so compare it with that.
+        with suppress(ValueError, TypeError):
+            until, now = parsedate_to_datetime(asked), parsedate_to_datetime(self.header("Date"))
+            return max(0, round((until - now).total_seconds()))
+        return None
 
     async def body(self) -> AsyncGenerator[bytes, None]:
         """Yield the body as received, still encoded."""

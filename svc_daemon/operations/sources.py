@@ -40,7 +40,7 @@ from svc_daemon.store.rows.keys import KeyRow
 from svc_daemon.store.rows.listings import FailureGroup, SourceFilter
 from svc_daemon.store.rows.memberships import SyncClaim, create_memberships, suspend_syncs
 from svc_daemon.store.rows.recognized_pages import delete_pages
-from svc_daemon.store.rows.refreshes import update_refresh
+from svc_daemon.store.rows.refreshes import end_swap, update_refresh
 from svc_daemon.store.rows.sources import (
     SourceRow,
     find_sources,
@@ -315,7 +315,7 @@ async def retry_failed(context: Context, key: KeyRow, bucket: str, codes: Collec
 def requeue(connection: Connection, context: Context, source: SourceRow, key_id: str | None = None) -> SourceRow:
     """Queue the source for indexing again, as a new generation."""
     queued = replace(
-        source,
+        end_swap(connection, source),
         status=readiness.QUEUED,
         generation=source.generation + 1,
         valid_from=None,

@@ -16,7 +16,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "extraction": ("chunks",),
     "fetched": ("final_url", "etag", "last_modified"),
     "webhook": ("url", "metadata"),
-    "refresh": ("every_seconds", "on_gone", "failures", "gone", "tried_at", "error", "is_swapping"),
+    "refresh": ("every_seconds", "on_gone", "failures", "gone", "tried_at", "error"),
 }
 
 

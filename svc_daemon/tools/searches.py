@@ -101,7 +101,8 @@ def place_of(hit: Json) -> Json:
     location = hit["location"]
     source = {name: hit.get(name) for name in ("source_id", "title", "filename", "source_url")}
     place = {name: location[name] for name in ("page", "line_start", "line_end", "headings")}
-    return {**source, **place, "citation": cite(source, location)}
+    doubt = " (may be outdated)" if hit.get("stale") else ""
+    return {**source, **place, "citation": cite(source, location) + doubt}
 
 
 def cite(source: Json, location: Json) -> str:

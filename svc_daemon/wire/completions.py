@@ -7,7 +7,7 @@ from pydantic import AliasChoices, BeforeValidator, Field, model_validator
 from typing_extensions import TypedDict
 
 from svc_daemon.wire.requests import AGENT, BUCKETS, RequestBody, ScopedBody
-from svc_daemon.wire.sources import Location
+from svc_daemon.wire.sources import Freshness, Location
 
 #: Maximum length of an answer to check, in characters, and its maximum number of quotes.
 MOST_CHECKED, MOST_QUOTES = 200_000, 1000
@@ -37,7 +37,7 @@ class Annotation(TypedDict):
     location: Location
 
 
-class AnswerSource(TypedDict):
+class AnswerSource(Freshness):
     """A quote that supports the answer, and its location."""
 
     #: The number in the citation marks for this source: 1 for `[1]`.

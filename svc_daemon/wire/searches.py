@@ -7,7 +7,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from svc_daemon.wire.requests import AGENT, BUCKETS, FILTERS, SOURCES, TAGS, NoDryRunBody, ScopedBody
-from svc_daemon.wire.sources import Location
+from svc_daemon.wire.sources import Freshness, Location
 
 SEARCH_SCOPES = {AGENT: "agent", BUCKETS: "buckets", SOURCES: "source_ids", TAGS: "tags", FILTERS: "filters"}
 
@@ -90,19 +90,13 @@ class Explanation(TypedDict):
     semantic: ExplainedMeaning | None
 
 
-class SearchResult(TypedDict):
+class SearchResult(Freshness):
     source_id: str
     chunk_id: str
     bucket_ids: list[str]
     filename: str
     title: str
     source_url: str | None
-    #: When the URL was last fetched successfully, even if its content had not changed; null for sources without one.
-    fetched_at: str | None
-    #: Whether the source keeps itself up to date and could not: its last refresh failed.
-    stale: bool
-    #: Why it is stale; null if it is not.
-    stale_reason: str | None
     #: How well the passage matches, 0 to 1. A keyword search uses the share of the query's words, a semantic search the
     #: cosine similarity, and a hybrid search the mean of both.
     score: float

@@ -73,6 +73,8 @@ class FetchFacts(TypedDict):
     etag: str | None
     last_modified: str | None
     fetched_at: str
+    #: Present and true as long as the index may not have the text of the content that was fetched.
+    is_swapping: NotRequired[bool]
 
 
 class StoredRefresh(TypedDict):
@@ -88,8 +90,6 @@ class StoredRefresh(TypedDict):
     tried_at: str | None
     #: Why the last try failed.
     error: SourceError | None
-    #: Whether new content is stored whose text the index may not have yet.
-    is_swapping: bool
 
 
 class SourceRefresh(TypedDict):
@@ -267,6 +267,17 @@ class Location(TypedDict):
     ocr: NotRequired[bool]
     #: How certain the recogniser is of the page's text, 0 to 1; only with `ocr`.
     confidence: NotRequired[float]
+
+
+class Freshness(TypedDict):
+    """How old the text of a source from a URL is."""
+
+    #: When the URL was last fetched successfully, even if its content had not changed; null for sources without one.
+    fetched_at: str | None
+    #: Whether the source keeps itself up to date and could not: its last refresh failed.
+    stale: bool
+    #: Why it is stale; null if it is not.
+    stale_reason: str | None
 
 
 class TextChunk(TypedDict):

@@ -196,7 +196,7 @@ class RechunkingWorker(Worker):
         extraction = await self._extract(reading)
         if isinstance(extraction, ExtractionFailed):
             log.warning("%s can't be rechunked: %s", reading.source.id, extraction)
-            if reading.source.refresh is not None and reading.source.refresh["is_swapping"]:
+            if reading.source.is_swapping:
                 # The index has the text of bytes that are no longer stored, so let the source fail.
                 await rebuilding.requeue_document(self.context, reading)
                 return True
@@ -256,28 +256,7 @@ class RechunkingWorker(Worker):
     async def _exchange(self, reading: SourceReading, extraction: Extraction) -> bool:
         """Put the new text and chunks in the place of the old ones. Returns False if it must be retried later."""
         begun = await rebuilding.begin_rechunk(self.context, reading)
-        return begun is not None and await exchange(self.context, begun, extraction)
-
-
-async def exchange(context: Context, begun: SourceReading, extraction: Extraction) -> bool:
-    """Put the text of the source's new generation in the place of its old one. Returns False if the index refused it.
-
-    Raises Short in a shortage. In both cases, the source is still marked to be split.
-    """
-    try:
-        (entry,) = await asyncio.to_thread(documents.put, context, [(begun.source, extraction)])
-    except ProviderError as error:
-        if await context.shortages.is_cause_of(error):
-            raise Short from error
-        log.warning("the index did not take the new chunks of %s: %s", begun.source.id, error)
-        return False
-    await asyncio.to_thread(documents.undo, context, [begun.source])
-    if entry.kept_generation is not None:
-        # The index kept a later generation, which a restored database doesn't know. Index the document again.
-        await rebuilding.requeue_document(context, begun)
-        return True
-    await rebuilding.finish_rechunk(context, begun, extraction)
-    return True
+        return begun is not None and await rebuilding.exchange(self.context, begun, extraction)
 
 
 def finds_less(source: SourceRow, extraction: Extraction) -> bool:

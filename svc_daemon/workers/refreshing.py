@@ -4,11 +4,8 @@
                     ->  an error: count it
                     ->  new: extract (one child)  ->  begin (one transaction)  ->  put (provider)  ->  finish (one more)
 
-The text is extracted before anything is changed, so a page without text leaves the old text as it is. What happens
-after a kill:
-
-    before `begin`     the source is still due, so it is fetched again; the new bytes are moved aside by the next start
-    after `begin`      the source is marked to be split again, so `workers.rebuilding` reads its new bytes and goes on
+`operations.ingest.refreshing` has the steps, and says what happens after a kill. A source that was not begun is still
+due, so it is fetched again.
 
 In a cluster, a lock for each host keeps two nodes from fetching the same, and is free again when its node dies.
 """
@@ -17,26 +14,19 @@ import asyncio
 import logging
 from functools import partial
 
-from svc_daemon.core import readiness
 from svc_daemon.core.refreshes import LONGEST_PAUSE_S
 from svc_daemon.core.shortages import ShortageKind
 from svc_daemon.errors import ServiceError, StorageError
 from svc_daemon.extract.documents import ExtractionFailed
 from svc_daemon.extract.extractors import Extractor
 from svc_daemon.fetch.contract import Fetched
-from svc_daemon.operations.index import extraction as extracting
 from svc_daemon.operations.index.extraction import SourceReading
-from svc_daemon.operations.index.rebuilding import is_read_alike
 from svc_daemon.operations.ingest import files, refreshing
-from svc_daemon.operations.ingest.urls import fetch_again
 from svc_daemon.operations.shared.claims import UNREADABLE
 from svc_daemon.process.contexts import Context
-from svc_daemon.provider.errors import ProviderError
 from svc_daemon.store.files.contract import discarding
 from svc_daemon.store.rows.refreshes import DueRefresh, list_due_refreshes, next_refresh_due
-from svc_daemon.store.rows.sources import SourceRow
 from svc_daemon.wire.error_codes import ErrorCode
-from svc_daemon.workers.rebuilding import exchange
 from svc_daemon.workers.runners import LONGEST_S, Worker
 
 log = logging.getLogger(__name__)
@@ -109,44 +99,9 @@ class RefreshingWorker(Worker):
         source = reading.source
         files.check_room(self.context)
         async with discarding(self.context.blobs.stage()) as staged:
-            got, is_changed = await fetch_again(self.context, source, staged, force=False)
+            got, is_changed = await refreshing.fetch_again(self.context, source, staged, force=False)
             if not is_changed or not isinstance(got, Fetched):
                 await refreshing.note_unchanged(self.context, source, got)
                 return
-            fresh = refreshing.updated(self.context, source, staged, got)
-            await staged.keep(fresh.blob_name)
-        await self._take_in(reading, fresh, got)
-
-    async def _take_in(self, reading: SourceReading, fresh: SourceRow, got: Fetched) -> None:
-        """Extract the new text from the stored bytes, then have it take the old one's place.
-
-        Many hosts send other bytes each time, such as a token in a form. A page with the same text has not changed.
-        """
-        context, read = self.context, SourceReading(fresh, reading.chunking)
-        try:
-            await context.upload_priority.let_uploads_go_first()
-            extraction = await extracting.read(context, self._extractor, read)
-            # Lost bytes are restored, even of a page with the same text.
-            is_kept = await context.blobs.blob(reading.source.blob_name).find() is not None
-            is_same_page = is_kept and fresh.type == readiness.PAGE
-            is_alike = is_same_page and await is_read_alike(context, reading.source, extraction)
-        except BaseException:
-            await context.blobs.drop([fresh.blob_name])
-            raise
-        if is_alike:
-            await context.blobs.drop([fresh.blob_name])
-            await refreshing.note_unchanged(context, reading.source, got)
-            return
-        step = refreshing.begin(context, reading.source, fresh)
-        begun = await files.commit_blobs(context, [fresh.blob_name], step)
-        await context.blobs.drop([reading.source.blob_name])
-        context.wakes.sweeping.set()
-        if begun.status != readiness.ACTIVE:
-            context.wakes.indexing.set()
-            return
-        try:
-            is_done = await exchange(context, SourceReading(begun, reading.chunking), extraction)
-        except ProviderError:
-            is_done = False
-        if not is_done:
-            context.wakes.rechunking.set()
+            fresh = await refreshing.keep(self.context, source, staged, got)
+        await refreshing.take_in(self.context, self._extractor, reading, fresh, got)

@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
-from tests.api.daemons import NOTES
+from tests.api.daemons import NOTES, Daemon
 from tests.fetch.servers import Exchange, Seen, Server, serving
 from tests.samples import make_pdf
 
@@ -21,6 +22,7 @@ PAGE = b"""<!doctype html>
 <footer>All rights reserved by the harbour.</footer>
 </body></html>
 """
+DAY = 86_400
 PDF = b"%PDF-1.4\n1 0 obj\n<<>>\nendobj\n"
 
 
@@ -100,3 +102,30 @@ def receiving(*statuses: int) -> Iterator[Receiver]:
     answers = list(statuses)
     with serving(lambda exchange: exchange.answer(answers.pop(0) if answers else 204)) as server:
         yield Receiver(server)
+
+
+def add(daemon: Daemon, url: str, route: str = "pages", every: int = DAY, **refresh: Any) -> str:
+    """Create a source that is fetched again at this interval, wait until it is ready, and return its id."""
+    body = {"url": url, "refresh": {"every_seconds": every, **refresh}}
+    source_id = str(daemon.post(f"/v1/buckets/inbox/{route}", 201, json=body)["id"])
+    daemon.wait_ready(source_id)
+    return source_id
+
+
+def schedule(daemon: Daemon, source_id: str) -> dict[str, Any]:
+    found: dict[str, Any] = daemon.source(source_id)["refresh"]
+    return found
+
+
+def try_again(daemon: Daemon, source_id: str, seconds: float = 1.2 * DAY) -> dict[str, Any]:
+    """Set the clock ahead, wait until the source was tried, and return its schedule."""
+    before = schedule(daemon, source_id)["tried_at"]
+    daemon.advance(seconds)
+    daemon.wait(lambda: schedule(daemon, source_id)["tried_at"] != before, "the source is tried")
+    return schedule(daemon, source_id)
+
+
+def updates(daemon: Daemon) -> list[dict[str, Any]]:
+    """What the events say of refreshes."""
+    events = daemon.show("/v1/events", types="source.updated")["data"]
+    return [event["data"]["refresh"] for event in events if "refresh" in event["data"]]

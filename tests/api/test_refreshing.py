@@ -9,6 +9,7 @@ from svc_daemon.operations.remove.setting_aside import sort_leftovers
 from svc_daemon.operations.remove.sweeping import clean_tombstones
 from svc_daemon.settings.limits import Limits
 from svc_daemon.store.rows.sources import find_source
+from tests.acceptance.installations import PATIENCE_S
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import NOTES, Daemon
 from tests.api.fixtures import MakeDaemon
@@ -94,13 +95,43 @@ def test_refresh_with_changed_content_creates_a_new_generation_of_the_source(wor
     site.put("/notes.md", NEWER, "text/markdown", etag='"v2"')
     site.put("/page", PAGE.replace(b"ochre", b"crimson"))
     refreshed = refresh_ready(working, source_id)
-    assert (refreshed["id"], refreshed["status"], refreshed["ready"]) == (source_id, "queued", False)
+    assert (refreshed["id"], refreshed["status"], refreshed["ready"]) == (source_id, "active", True)
     assert (refreshed["etag"], refreshed["last_modified"], refreshed["size_bytes"]) == ('"v2"', None, len(NEWER))
     refresh_ready(working, page)
     assert [working.found(word) for word in ("cobalt", "umber", "crimson", "ochre")] == [[source_id], [], [page], []]
     assert working.ask("GET", f"/v1/sources/{source_id}/content").content == NEWER
     assert (generation(working, source_id), len(blobs(working))) == (2, 2)
     assert body_of(refresh(working, source_id))["changed"] is False
+
+
+def test_the_old_text_is_found_until_the_index_has_the_new_one(working: Daemon, site: Site) -> None:
+    source_id = add_ready(working, site.url("/notes.md"))
+    site.put("/notes.md", NEWER, "text/markdown")
+    with working.provider.held("put_documents") as hold:
+        refreshing = working.loop.begin(working.asking("POST", f"/v1/sources/{source_id}/refresh")())
+        hold.wait_entered()
+        assert (working.found("umber"), working.found("cobalt")) == ([source_id], [])
+        assert working.source(source_id)["ready"] is True
+    assert body_of(refreshing.result(PATIENCE_S), 202)["changed"] is True
+    assert (working.found("umber"), working.found("cobalt")) == ([], [source_id])
+    (told,) = (event["data"] for event in working.show("/v1/events", types="source.updated")["data"])
+    assert (told["refresh"]["outcome"], told["sha256"]) == ("changed", working.source(source_id)["sha256"])
+
+
+@pytest.mark.parametrize(
+    ("path", "route", "code"),
+    [("/notes.md", "files/import", "url_fetch_failed"), ("/page", "pages", "website_analysis_failed")],
+)
+def test_new_content_without_text_keeps_the_old_text(
+    working: Daemon, site: Site, path: str, route: str, code: str
+) -> None:
+    source_id = add_ready(working, site.url(path), route)
+    before, stored = working.source(source_id), blobs(working)
+    site.put(path, b"<html><body> </body></html>" if route == "pages" else b" \n", site.items[path].content_type)
+    assert details_of(refresh(working, source_id), code)["reason"] == "no_extractable_text"
+    after = working.source(source_id)
+    assert {**after, "request_id": ""} == {**before, "request_id": ""}
+    assert blobs(working) == stored
 
 
 def test_refresh_restores_lost_bytes_even_if_the_content_has_not_changed(working: Daemon, site: Site) -> None:

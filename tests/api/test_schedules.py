@@ -1,49 +1,23 @@
 """Sources that keep themselves up to date: what a schedule fetches, when, and what stays when a try fails."""
 
 import threading
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from svc_daemon.core.access import api_keys
+from svc_daemon.core.times import from_text, to_text
 from svc_daemon.operations.remove.sweeping import recall_far_pauses
 from svc_daemon.settings.limits import Limits
 from svc_daemon.store.rows.sources import find_source
 from tests.acceptance.installations import PATIENCE_S
 from tests.api.answers import body_of, details_of, refused_field
+from tests.api.asking import DOORS, ask
 from tests.api.daemons import LOOPBACK, NOTES, Daemon
 from tests.api.fixtures import MakeDaemon
-from tests.api.sites import PAGE, Site, receiving
+from tests.api.sites import DAY, PAGE, Site, add, receiving, schedule, try_again, updates
 from tests.fetch.servers import Exchange, serving
-
-HOUR, DAY = 3600, 86_400
-
-
-def add(daemon: Daemon, url: str, route: str = "pages", every: int = DAY, **refresh: Any) -> str:
-    """Create a source that is fetched again at this interval, wait until it is ready, and return its id."""
-    body = {"url": url, "refresh": {"every_seconds": every, **refresh}}
-    source_id = str(daemon.post(f"/v1/buckets/inbox/{route}", 201, json=body)["id"])
-    daemon.wait_ready(source_id)
-    return source_id
-
-
-def schedule(daemon: Daemon, source_id: str) -> dict[str, Any]:
-    found: dict[str, Any] = daemon.source(source_id)["refresh"]
-    return found
-
-
-def try_again(daemon: Daemon, source_id: str, seconds: float = 1.2 * DAY) -> dict[str, Any]:
-    """Set the clock ahead, wait until the source was tried, and return its schedule."""
-    before = schedule(daemon, source_id)["tried_at"]
-    daemon.advance(seconds)
-    daemon.wait(lambda: schedule(daemon, source_id)["tried_at"] != before, "the source is tried")
-    return schedule(daemon, source_id)
-
-
-def updates(daemon: Daemon) -> list[dict[str, Any]]:
-    """What the events say of refreshes."""
-    events = daemon.show("/v1/events", types="source.updated")["data"]
-    return [event["data"]["refresh"] for event in events if "refresh" in event["data"]]
 
 
 def hit(daemon: Daemon, query: str) -> dict[str, Any]:
@@ -133,6 +107,9 @@ def test_a_try_that_fails_keeps_the_old_text_and_is_reported_everywhere(
     found = hit(working, "ochre")
     assert (found["stale"], found["fetched_at"]) == (True, before["fetched_at"])
     assert failed["error"]["message"] in found["stale_reason"]
+    for door in DOORS:
+        (quoted,) = ask(working, "What was the ochre quay built of?", door)["sources"]
+        assert all(quoted[name] == found[name] for name in ("fetched_at", "stale", "stale_reason"))
     after = working.source(page)
     same = ("ready", "sha256", "fetched_at", "status", "error", "etag")
     assert {name: after[name] for name in same} == {name: before[name] for name in same}
@@ -143,6 +120,29 @@ def test_a_try_that_fails_keeps_the_old_text_and_is_reported_everywhere(
     assert try_again(working, page, 1000)["failures"] == 0
     working.wait(lambda: working.found("crimson") == [page], "the new text is found")
     assert hit(working, "crimson")["stale"] is False
+
+
+@pytest.mark.parametrize(
+    ("status", "asked", "least_s"),
+    [
+        (429, {"retry_after": "7200"}, 7200),
+        (503, {"retry_after": "Thu, 01 Jan 2026 02:00:00 GMT", "date": "Thu, 01 Jan 2026 00:00:00 GMT"}, 7200),
+        (503, {"retry_after": "999999999999"}, DAY),
+        (503, {"retry_after": "soon"}, 0),
+        (404, {"retry_after": "999999999999"}, DAY * 0.9),
+    ],
+)
+def test_a_host_that_asks_for_a_pause_gets_it_for_all_its_pages(
+    working: Daemon, site: Site, status: int, asked: Any, least_s: float
+) -> None:
+    page = add(working, site.url("/page"))
+    other = add(working, site.url("/notes.md"), "files/import", every=2 * DAY)
+    site.put("/page", b"busy", status=status, **asked)
+    tried = try_again(working, page)
+    pause_s = (from_text(tried["next_at"]) - from_text(tried["tried_at"])).total_seconds()
+    assert least_s <= pause_s < DAY * 1.1 + 1
+    if asked["retry_after"] != "soon" and status != 404:
+        assert schedule(working, other)["next_at"] >= to_text(from_text(tried["tried_at"]) + timedelta(seconds=least_s))
 
 
 def test_a_blocked_address_is_refused_by_each_try(make_daemon: MakeDaemon, site: Site) -> None:
@@ -365,15 +365,23 @@ def test_a_clock_that_was_wrong_by_years_delays_nothing_for_years(working: Daemo
     working.wait(lambda: schedule(working, page)["tried_at"] is not None, "the source is tried")
 
 
-def test_after_a_kill_in_the_middle_of_a_swap_the_next_start_ends_it(make_daemon: MakeDaemon, site: Site) -> None:
+@pytest.mark.parametrize("every", [DAY, 0])
+def test_after_a_kill_in_the_middle_of_a_swap_the_next_start_ends_it(
+    make_daemon: MakeDaemon, site: Site, every: int
+) -> None:
     daemon = make_daemon()
     daemon.make_bucket()
     daemon.start()
-    page = add(daemon, site.url("/page"))
+    page = add(daemon, site.url("/page"), every=every)
     site.put("/page", PAGE.replace(b"ochre", b"crimson"))
     with daemon.provider.held("put_documents") as hold:
-        daemon.advance(1.2 * DAY)
+        if every:
+            daemon.advance(1.2 * DAY)
+        else:
+            refreshing = daemon.loop.begin(daemon.asking("POST", f"/v1/sources/{page}/refresh")())
         hold.wait_entered()
+        if not every:
+            refreshing.cancel()
         daemon.stop()
         assert (daemon.found("ochre"), daemon.source(page)["ready"]) == ([page], True)
     daemon.wait(lambda: len(daemon.found("quay")) == 1, "the held call has ended")
@@ -385,5 +393,5 @@ def test_after_a_kill_in_the_middle_of_a_swap_the_next_start_ends_it(make_daemon
     again.wait(lambda: [each["outcome"] for each in updates(again)] == ["changed"], "the change is reported")
     assert (again.found("ochre"), len(again.blob_names())) == ([], 1)
     source = again.read(lambda connection: find_source(connection, again.team_id, page))
-    assert source is not None and source.refresh is not None
-    assert (source.rechunk, source.valid_from, source.refresh["is_swapping"]) == (False, None, False)
+    assert source is not None
+    assert (source.rechunk, source.valid_from, source.is_swapping) == (False, None, False)

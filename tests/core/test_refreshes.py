@@ -95,12 +95,6 @@ def test_only_a_third_missing_page_in_a_row_is_deleted_and_only_if_that_was_aske
     assert verdict.is_over is (is_third and on_gone == "delete")
 
 
-def test_new_content_is_taken_in_until_somebody_says_that_the_index_has_it() -> None:
-    assert after(NEW).refresh["is_swapping"]
-    assert after(NEW, SAME).refresh["is_swapping"]
-    assert not after(SAME).refresh["is_swapping"]
-
-
 def test_a_source_is_stale_from_its_first_failure_until_a_try_succeeds() -> None:
     assert (why_stale(None), why_stale(start(900, "report")), why_stale(after(FAIL, SAME).refresh)) == (None,) * 3
     assert why_stale(after(FAIL).refresh) == "Its refresh failed once: The remote host answered 503."

@@ -13,6 +13,7 @@ from svc_daemon.operations.index.indexing import release_expired
 from tests.api.answers import body_of
 from tests.api.daemons import UNLIMITED, Daemon
 from tests.api.loops import Loop
+from tests.api.sites import hosting
 from tests.processes import children_of
 from tests.scanned_pages import RECOGNIZER, joined, page, pdf, saved, scan
 
@@ -125,6 +126,15 @@ def test_a_page_that_ends_the_daemon_each_time_fails_its_document(scanning: Daem
     assert seen == [("suspect", "queued", 0), ("suspect", "queued", 0), ("suspect", "failed", 1)]
 
 
+def test_attempts_before_a_page_that_is_read_count_no_more(scanning: Daemon) -> None:
+    scanning.add_source(joined(scan(1), pdf([page("!wait 600")])), filename="scan.pdf")
+    scanning.write(lambda c: c.execute("UPDATE tasks SET lane = 'suspect', attempt = 2"))
+    scanning.start()
+    scanning.wait(lambda: queue(scanning) == [("scan", "running", 1)], "a page is read")
+    crash(scanning)
+    assert queue(scanning) == [("suspect", "queued", 0)]
+
+
 def test_a_suspect_goes_back_to_the_other_scans_when_a_page_is_read(scanning: Daemon) -> None:
     scanning.add_source(joined(scan(1), pdf([page("!wait 600")])), filename="scan.pdf")
     scanning.write(lambda c: c.execute("UPDATE tasks SET lane = 'suspect'"))
@@ -173,6 +183,25 @@ def test_a_document_is_read_again_with_the_pages_that_are_stored(make_scanning: 
     text = again.show(f"/v1/sources/{source_id}/text", verify="content")
     assert "ochre quay 1" in text["text"]
     assert text["chunks"][2]["location"]["ocr"] is True
+
+
+@pytest.mark.parametrize("every", [86_400, 0])
+def test_a_scan_from_a_url_is_recognised_again_when_it_changes(scanning: Daemon, every: int) -> None:
+    scanning.start()
+    with hosting() as site:
+        body = {"url": site.put("/scan.pdf", scan(3), "application/pdf"), "refresh": {"every_seconds": every}}
+        source_id = str(scanning.post("/v1/buckets/inbox/files/import", 201, json=body)["id"])
+        scanning.wait_ready(source_id)
+        site.put("/scan.pdf", scan(2, "ochre"), "application/pdf")
+        if every:
+            scanning.advance(1.2 * every)
+        else:
+            assert scanning.post(f"/v1/sources/{source_id}/refresh", 202)["status"] == "queued"
+            scanning.wait_ready(source_id)
+        scanning.wait(lambda: scanning.found("ochre") == [source_id], "the new text is found")
+    source = scanning.source(source_id)
+    assert (source["ready"], source["extraction"]["recognized_pages"]) == (True, {"1": 0.97, "2": 0.97})
+    assert (scanning.found("umber"), pages_read(scanning)) == ([], 2)
 
 
 def test_a_scan_that_failed_is_read_once_it_can_be(make_scanning: MakeScanning) -> None:

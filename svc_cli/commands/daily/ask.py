@@ -188,5 +188,6 @@ def render_sources(console: Console, sources: Sequence[JsonMapping]) -> str:
         # Quotes that are alike differ in what they are about.
         above = f"\n    {cut(headings, columns)}" if headings and len(sources) > 1 else ""
         lines = textwrap.wrap(f"“{quote}”", columns) if console.width() else [f"“{quote}”"]
-        blocks.append("\n" + indent.join([f"{head}{above}", *lines]))
+        old = [f"may be outdated: {clean(source['stale_reason'])}"] if source.get("stale") else []
+        blocks.append("\n" + indent.join([f"{head}{above}", *old, *lines]))
     return "".join(blocks)

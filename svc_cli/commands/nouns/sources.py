@@ -240,7 +240,7 @@ def refresh(
         answer: JsonMapping = client.source(source_id) if dry_run else client.refresh_source(source_id, force=force)
     said = "would be fetched again" if dry_run else "changed" if answer["changed"] else "unchanged"
     call.console.show(_marked(answer, dry_run), lambda: f"{answer['id']}  {said}  {clean(answer['title'])}")
-    if answer.get("changed"):
+    if answer.get("changed") and not answer["ready"]:
         call.console.next_step(f"svc wait {answer['id']}")
     return Exit.DONE
 

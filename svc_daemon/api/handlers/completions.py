@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from svc_daemon.api.endpoints import ANSWER, Endpoint
-from svc_daemon.api.handlers.sources import view_location
+from svc_daemon.api.handlers.sources import view_freshness, view_location
 from svc_daemon.api.middleware.error_responses import openai_error, service_error
 from svc_daemon.api.middleware.response_headers import request_id_of
 from svc_daemon.api.requests import body_of, caller, context_of
@@ -103,7 +103,8 @@ def view_source(cited: Cited) -> AnswerSource:
         source_url=source.source_url,
         score=hit.score,
         quote=cited.quote,
-        location=view_location(cited.found.source, cited.place),
+        location=view_location(source, cited.place),
+        **view_freshness(source),
     )
 
 

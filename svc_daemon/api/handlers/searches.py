@@ -9,12 +9,11 @@ from starlette.responses import Response
 
 from svc_daemon.api.bodies import parse_model
 from svc_daemon.api.endpoints import SEARCH, Endpoint
-from svc_daemon.api.handlers.sources import view_location
+from svc_daemon.api.handlers.sources import view_freshness, view_location
 from svc_daemon.api.requests import bare_flag, body_of, caller, context_of, decimal_number, whole_number
 from svc_daemon.api.responses import respond
 from svc_daemon.core.access import api_keys
 from svc_daemon.core.json_bodies import refusal, refusals
-from svc_daemon.core.refreshes import why_stale
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations.retrieve.searches import SearchHit, search
 from svc_daemon.provider.contract import Hit
@@ -94,7 +93,6 @@ def _fields(request: Request) -> dict[str, Any]:
 
 def _result(found: SearchHit, *, explain: bool) -> wire.SearchResult:
     hit, source = found.hit, found.source
-    stale_reason = why_stale(source.refresh)
     return wire.SearchResult(
         source_id=source.id,
         chunk_id=hit.chunk_id,
@@ -102,9 +100,6 @@ def _result(found: SearchHit, *, explain: bool) -> wire.SearchResult:
         filename=source.filename,
         title=source.title,
         source_url=source.source_url,
-        fetched_at=source.fetched.get("fetched_at") if source.fetched else None,
-        stale=stale_reason is not None,
-        stale_reason=stale_reason,
         score=hit.score,
         tags=list(source.tags),
         metadata=source.metadata,
@@ -112,6 +107,7 @@ def _result(found: SearchHit, *, explain: bool) -> wire.SearchResult:
         highlights=[list(span) for span in hit.highlights],
         location=view_location(source, hit.chunk),
         explain=_explain(hit) if explain else None,
+        **view_freshness(source),
     )
 
 

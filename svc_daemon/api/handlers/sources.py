@@ -36,6 +36,7 @@ from svc_daemon.core import readiness
 from svc_daemon.core.access import api_keys
 from svc_daemon.core.answers.passages import QuotePlace
 from svc_daemon.core.json_bodies import refusal
+from svc_daemon.core.refreshes import why_stale
 from svc_daemon.core.text.chunking import Chunk
 from svc_daemon.core.uploads import source_fields
 from svc_daemon.core.uploads.source_fields import clean_file_name
@@ -43,7 +44,7 @@ from svc_daemon.errors import NotFound, stored_error
 from svc_daemon.operations import sources as verbs
 from svc_daemon.operations.index.extraction import read_again
 from svc_daemon.operations.index.vectors import read_vectors
-from svc_daemon.operations.ingest.urls import refresh_source
+from svc_daemon.operations.ingest.refreshing import refresh_source
 from svc_daemon.operations.remove import source_deletions
 from svc_daemon.operations.shared.authorization import get_reachable_task
 from svc_daemon.operations.shared.response_objects import view_shortage, view_source, view_task
@@ -129,8 +130,9 @@ async def retry(request: Request) -> Response:
 async def refresh(request: Request) -> Response:
     key = caller(request, api_keys.FILE_CREATE)
     body = await optional_body_of(request, Refresh)
-    source, changed = await refresh_source(context_of(request), key, request.path_params["source_id"], force=body.force)
-    # 202: accepted, but searches find the new content only once it is indexed.
+    context, extractor = context_of(request), request.app.state.extractor
+    source, changed = await refresh_source(context, extractor, key, request.path_params["source_id"], force=body.force)
+    # 202: accepted, but searches may find the new content only later.
     return respond(request, view_source(source, key), 202 if changed else 200, waits_for=None, changed=changed)
 
 
@@ -252,6 +254,12 @@ def view_location(source: SourceRow | FoundSource, place: Chunk | QuotePlace) ->
     if (confidence := source.recognized_pages.get(str(place.page))) is not None:
         location["ocr"], location["confidence"] = True, confidence
     return location
+
+
+def view_freshness(source: FoundSource) -> wire.Freshness:
+    reason = why_stale(source.refresh)
+    fetched_at = source.fetched.get("fetched_at") if source.fetched else None
+    return wire.Freshness(fetched_at=fetched_at, stale=reason is not None, stale_reason=reason)
 
 
 def _chunk(source: SourceRow, chunk_id: str, chunk: Chunk) -> wire.TextChunk:

@@ -20,6 +20,7 @@ from svc_daemon.core.text.chunking import READER_VERSION, Extraction
 from svc_daemon.core.times import to_text
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError
+from svc_daemon.operations.index import documents
 from svc_daemon.operations.index.extraction import SourceReading, find_reading, list_chunkings
 from svc_daemon.operations.index.indexing import indexed, put_back
 from svc_daemon.operations.keys import get_team
@@ -27,17 +28,18 @@ from svc_daemon.operations.shared.claims import claim_next
 from svc_daemon.operations.shared.events import maintenance_event, record_events, source_event
 from svc_daemon.operations.sources import requeue
 from svc_daemon.process.contexts import Context
+from svc_daemon.process.resource_shortages import Short
+from svc_daemon.provider.errors import ProviderError
 from svc_daemon.store.rows import memberships, tasks
 from svc_daemon.store.rows.buckets import touch_buckets_of, touch_buckets_of_team
 from svc_daemon.store.rows.memberships import find_next_older, find_next_rechunk
-from svc_daemon.store.rows.refreshes import update_refresh
+from svc_daemon.store.rows.refreshes import end_swap
 from svc_daemon.store.rows.sources import SourceRow, find_source, find_sources, list_active_generations, update_state
 from svc_daemon.store.rows.tasks import TaskRow, find_last_rebuild, find_open_rebuild
 from svc_daemon.store.rows.teams import find_team
 from svc_daemon.store.rows.tombstones import create_detachment
 from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.events import EventType
-from svc_daemon.wire.sources import StoredRefresh
 from svc_daemon.wire.tasks import INDEXING, REBUILD
 
 log = logging.getLogger(__name__)
@@ -331,6 +333,27 @@ async def begin_rechunk(context: Context, reading: SourceReading) -> SourceReadi
     return await context.write(work)
 
 
+async def exchange(context: Context, begun: SourceReading, extraction: Extraction) -> bool:
+    """Put the text of the source's new generation in the place of its old one. Returns False if the index refused it.
+
+    Raises Short in a shortage. In both cases, the source is still marked to be split.
+    """
+    try:
+        (entry,) = await asyncio.to_thread(documents.put, context, [(begun.source, extraction)])
+    except ProviderError as error:
+        if await context.shortages.is_cause_of(error):
+            raise Short from error
+        log.warning("the index did not take the new chunks of %s: %s", begun.source.id, error)
+        return False
+    await asyncio.to_thread(documents.undo, context, [begun.source])
+    if entry.kept_generation is not None:
+        # The index kept a later generation, which a restored database doesn't know. Index the document again.
+        await requeue_document(context, begun)
+        return True
+    await finish_rechunk(context, begun, extraction)
+    return True
+
+
 async def finish_rechunk(context: Context, reading: SourceReading, extraction: Extraction) -> None:
     """Record that the index has the source's new chunks.
 
@@ -343,11 +366,9 @@ async def finish_rechunk(context: Context, reading: SourceReading, extraction: E
             return
         is_outdated = list_chunkings(connection, [source])[source.id] != reading.chunking
         done = indexed(source, extraction, source.updated_at, rechunk=is_outdated)
-        if source.refresh is not None and source.refresh["is_swapping"]:
+        if source.is_swapping:
             # The old text is not that of the stored bytes, so no hit in it counts any more.
-            swapped: StoredRefresh = {**source.refresh, "is_swapping": False}
-            done = replace(done, refresh=swapped, valid_from=None, updated_at=context.clock.timestamp())
-            update_refresh(connection, done)
+            done = replace(end_swap(connection, done), valid_from=None, updated_at=context.clock.timestamp())
             told = source_event(EventType.SOURCE_UPDATED, done, refresh={"outcome": "changed"}, sha256=done.sha256)
             record_events(connection, context.ids, source.team_id, [told])
         update_state(connection, done)

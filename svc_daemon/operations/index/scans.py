@@ -5,8 +5,8 @@
     -> a child reads the document again, with the stored pages
 
 What is stored stays: a daemon that was killed goes on with the page that it was at. An attempt that has stored a page
-isn't counted. A document that was being read when the daemon was killed, and had stored no page, is a suspect: it goes
-back to the lane `scan` as soon as one page is read.
+isn't counted, nor are those before it. A document that was being read when the daemon was killed, and had stored no
+page, is a suspect: it goes back to the lane `scan` as soon as one page is read.
 """
 
 from collections.abc import Sequence
@@ -43,8 +43,7 @@ async def read_scan(
     source, most = claim.source, context.limits.ocr_pages
     stored = context.read(lambda connection: list_pages(connection, source.id, source.sha256))
     wanted, left_out = pages[: max(0, most - len(stored))], pages[max(0, most - len(stored)) :]
-    problem = f"the limit is {most} scanned pages a document ({variable('ocr_pages')})"
-    over = [RecognizedPage(page, "", problem=problem) for page in left_out]
+    over = over_limit(left_out, most)
     if wanted:
         total = len(stored) + len(wanted)
         await context.write(lambda connection: note_scan(connection, claim.task, len(stored), total, is_progress=False))
@@ -55,6 +54,12 @@ async def read_scan(
             return None
     # Its pages were numbered by the same bytes, so none is missing now.
     return await extracting.read(context, extractor, claim.reading, unread=over)
+
+
+def over_limit(numbers: Sequence[int], most: int) -> list[RecognizedPage]:
+    """Return pages that are not read because the document has more than the limit."""
+    problem = f"the limit is {most} scanned pages a document ({variable('ocr_pages')})"
+    return [RecognizedPage(number, "", problem=problem) for number in numbers]
 
 
 async def _recognize(

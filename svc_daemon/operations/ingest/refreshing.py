@@ -1,26 +1,45 @@
-"""The steps of a scheduled refresh: find the source that is due, and record how the try ended.
+"""Fetches sources from their URLs again, on request and by schedule, and has new text take the old one's place.
 
-Each step is one transaction. If the source was changed or deleted since it was read, a step changes nothing.
+Each step is one transaction. If the source was changed or deleted since it was read, a step changes nothing. The text
+is extracted before anything is changed, so content without text leaves the old text as it is. What happens after a
+kill:
+
+    before `begin`     nothing has changed; the next start moves the new bytes aside
+    after `begin`      the source is marked to be split again, so `workers.rebuilding` reads its new bytes and goes on
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import aclosing, suppress
 from dataclasses import replace
 
 from svc_daemon.core import readiness
-from svc_daemon.core.refreshes import GONE_STATUSES, Outcome
+from svc_daemon.core.json_bodies import refusal
+from svc_daemon.core.refreshes import GONE_STATUSES, LONGEST_ASKED_S, Outcome
 from svc_daemon.core.text import media_types
+from svc_daemon.core.text.chunking import Extraction, RecognizedPage
+from svc_daemon.core.uploads import source_fields
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError, stored_error
-from svc_daemon.extract.documents import ExtractionFailed
-from svc_daemon.fetch.contract import Fetched, NotModified
-from svc_daemon.operations.index.extraction import SourceReading, find_reading
-from svc_daemon.operations.ingest.urls import facts_of
+from svc_daemon.extract.documents import ExtractionFailed, NeedsRecognition
+from svc_daemon.extract.extractors import Extractor
+from svc_daemon.fetch.contract import Fetched, NotModified, Validators
+from svc_daemon.operations.index import extraction as extracting
+from svc_daemon.operations.index.extraction import SourceReading, find_reading, list_chunkings
+from svc_daemon.operations.index.rebuilding import exchange, is_read_alike
+from svc_daemon.operations.index.scans import over_limit
+from svc_daemon.operations.ingest import files
+from svc_daemon.operations.ingest.urls import facts_of, refetch, refuse_other_kind
 from svc_daemon.operations.remove.source_deletions import remove_source
 from svc_daemon.operations.retrieve.agents import list_agents_of
+from svc_daemon.operations.shared.authorization import get_changeable_source
 from svc_daemon.operations.shared.schedules import after_try, record_try
 from svc_daemon.operations.sources import requeue
 from svc_daemon.process.contexts import Context
-from svc_daemon.store.files.contract import StagedBytes
+from svc_daemon.process.resource_shortages import Short
+from svc_daemon.provider.errors import ProviderError
+from svc_daemon.store.files.contract import StagedBytes, discarding
+from svc_daemon.store.rows.keys import KeyRow
+from svc_daemon.store.rows.recognized_pages import delete_pages, store_pages
 from svc_daemon.store.rows.refreshes import DueRefresh, postpone_refresh, update_refresh
 from svc_daemon.store.rows.sources import SourceRow, find_source, update_content, update_state
 from svc_daemon.store.rows.tombstones import create_tombstone
@@ -38,16 +57,148 @@ def find_due(connection: Connection, context: Context, due: DueRefresh) -> Sourc
     return reading if due_at is not None and due_at <= context.clock.timestamp() else None
 
 
-def updated(context: Context, source: SourceRow, staged: StagedBytes, got: Fetched) -> SourceRow:
-    """Return the source's row with the new content, under a new name of its stored bytes."""
-    return replace(
+async def refresh_source(
+    context: Context, extractor: Extractor, key: KeyRow, source_id: str, *, force: bool
+) -> tuple[SourceRow, bool]:
+    """Fetch the source's URL again. Returns the source, and whether its content has changed.
+
+    Raises ServiceError if the source can't be refreshed, or if its new content has no text, and the errors of
+    `fetch_again`. Unchanged content doesn't count towards the team's upload limit.
+    """
+
+    def find(connection: Connection) -> SourceReading:
+        source = get_changeable_source(connection, key, source_id)
+        return SourceReading(source, list_chunkings(connection, [source])[source.id])
+
+    reading = context.read(find)
+    source = reading.source
+    if source.source_url is None:
+        raise refusal("", f"{source.id} did not come from a URL; only imports and pages can be refreshed.")
+    if source.status in (readiness.QUEUED, readiness.INDEXING):
+        message = f"{source.id} is {source.status}; refresh it then."
+        raise ServiceError(ErrorCode.REQUEST_IN_PROGRESS, message, retry_after_seconds=1)
+    async with discarding(context.blobs.stage()) as staged:
+        got, is_changed = await fetch_again(context, source, staged, force=force)
+        if is_changed and isinstance(got, Fetched):
+            files.check_room(context)
+            await context.rate_limits.charge_bytes(key.team_id, staged.size_bytes)
+            fresh = await keep(context, source, staged, got)
+            try:
+                is_changed = await take_in(context, extractor, reading, fresh, got, key)
+            except ExtractionFailed as failure:
+                raise _refused(source, failure) from failure
+            except ProviderError as error:
+                raise ServiceError(ErrorCode.SEARCH_FAILED, str(error)) from error
+        else:
+            await note_unchanged(context, source, got)
+    return context.read(find).source, is_changed
+
+
+def _refused(source: SourceRow, failure: ExtractionFailed) -> ServiceError:
+    code = ErrorCode.WEBSITE_ANALYSIS_FAILED if source.type == readiness.PAGE else ErrorCode.URL_FETCH_FAILED
+    message = f"The new content can't be read, so the old one stays: {failure.message}"
+    return ServiceError(code, message, reason=str(failure.code))
+
+
+async def fetch_again(
+    context: Context, source: SourceRow, staged: StagedBytes, *, force: bool
+) -> tuple[Fetched | NotModified, bool]:
+    """Fetch the source's URL into `staged`. Returns the response, and whether the content has changed.
+
+    Raises the errors of `fetch` and, without `force`, of `refuse_other_kind`.
+    """
+    # If the stored bytes are lost, fetch the content even if it has not changed.
+    has_bytes = await context.blobs.blob(source.blob_name).find() is not None
+    known = source.fetched if has_bytes else None
+    validators = None
+    if known is not None:
+        validators = Validators(url=known["final_url"], etag=known["etag"], last_modified=known["last_modified"])
+    got = await refetch(context, source.type, source.source_url or "", staged, validators)
+    if isinstance(got, NotModified) or (has_bytes and staged.sha256 == source.sha256):
+        return got, False
+    # If the URL returns a web page instead of the earlier file, the page is usually a login form.
+    was_page = media_types.find_format(source.content_type) == media_types.find_format("text/html")
+    if not force and was_page != source_fields.is_web_page(staged.head, got.content_type, got.file_name):
+        refuse_other_kind(source.type, staged, got, next(iter(source.places), "{bucket}"))
+    return got, True
+
+
+async def keep(context: Context, source: SourceRow, staged: StagedBytes, got: Fetched) -> SourceRow:
+    """Make the new content durable under a name of its own. Returns the source's row with it."""
+    facts = facts_of(context, got)
+    facts["is_swapping"] = True
+    fresh = replace(
         source,
         blob=context.ids.make(source.id),
         content_type=media_types.detect(staged.head, source.filename, got.content_type),
         size_bytes=staged.size_bytes,
         sha256=staged.sha256,
-        fetched=facts_of(context, got),
+        fetched=facts,
     )
+    await staged.keep(fresh.blob_name)
+    return fresh
+
+
+async def take_in(
+    context: Context,
+    extractor: Extractor,
+    reading: SourceReading,
+    fresh: SourceRow,
+    got: Fetched,
+    key: KeyRow | None = None,
+) -> bool:
+    """Have the text of the new content take the old one's place. Returns False if a page has the same text.
+
+    Many hosts send other bytes each time, such as a token in a form. A source that has no text is queued, and so is a
+    scan for a `key`, whose request can't wait for it. Raises ExtractionFailed.
+    """
+    source, pages = reading.source, list[RecognizedPage]()
+    try:
+        extraction = None
+        if key is None or (source.status == readiness.ACTIVE and not source.in_maintenance):
+            extraction, pages = await _read(context, extractor, replace(reading, source=fresh), has_time=key is None)
+        # Lost bytes are restored, even of a page with the same text.
+        is_page = source.type == readiness.PAGE and await context.blobs.blob(source.blob_name).find() is not None
+        is_alike = extraction is not None and is_page and await is_read_alike(context, source, extraction)
+    except BaseException:
+        await context.blobs.drop([fresh.blob_name])
+        raise
+    if is_alike:
+        await context.blobs.drop([fresh.blob_name])
+        await note_unchanged(context, source, got)
+        return False
+    step = begin(context, source, fresh, pages, key, is_queued=extraction is None)
+    begun = await files.commit_blobs(context, [fresh.blob_name], step)
+    await context.blobs.drop([source.blob_name])
+    context.wakes.sweeping.set()
+    if extraction is None or begun.status != readiness.ACTIVE:
+        context.wakes.indexing.set()
+        return True
+    with suppress(ProviderError, Short):
+        if await exchange(context, SourceReading(begun, reading.chunking), extraction):
+            return True
+    context.wakes.rechunking.set()
+    return True
+
+
+async def _read(
+    context: Context, extractor: Extractor, reading: SourceReading, *, has_time: bool
+) -> tuple[Extraction | None, list[RecognizedPage]]:
+    """Extract the text of new content. Returns it with the pages that were recognised for it.
+
+    Without time for a scan, returns None for its text. After a kill, all pages are recognised again.
+    """
+    await context.upload_priority.let_uploads_go_first()
+    try:
+        return await extracting.read(context, extractor, reading, awaits_recognition=True), []
+    except NeedsRecognition as needed:
+        if not has_time:
+            return None, []
+        most, numbers = context.limits.ocr_pages, needed.pages
+    document = replace(extracting.stored_document(context, reading), recognized={})
+    async with aclosing(extractor.recognize(document, numbers[:most])) as recognized:
+        pages = [*[page async for page in recognized], *over_limit(numbers[most:], most)]
+    return await extracting.read(context, extractor, reading, unread=pages), pages
 
 
 async def note_unchanged(context: Context, source: SourceRow, got: Fetched | NotModified) -> None:
@@ -66,10 +217,12 @@ async def note_failed(context: Context, source: SourceRow, error: Exception) -> 
     reason = _explain(error)
     is_gone = isinstance(error, ServiceError) and error.details.get("http_status") in GONE_STATUSES
     outcome = Outcome.GONE if is_gone else Outcome.FAILED
+    details = error.details if isinstance(error, ServiceError) else {}
+    asked_s = min(details.get("host_retry_after_seconds", 0), LONGEST_ASKED_S)
 
     def work(connection: Connection) -> bool:
         found = _unchanged(connection, source)
-        if found is None or not record_try(connection, context, found, outcome, reason):
+        if found is None or not record_try(connection, context, found, outcome, reason, asked_s):
             return False
         if list_agents_of(connection, found.team_id, found.id):
             # As for anyone who deletes a source without `force`.
@@ -87,31 +240,38 @@ async def postpone(context: Context, source_id: str, pause_s: float | None = PAU
     await context.write(lambda connection: postpone_refresh(connection, source_id, due_at))
 
 
-def begin(context: Context, before: SourceRow, fresh: SourceRow) -> Callable[[Connection], SourceRow]:
+def begin(
+    context: Context,
+    before: SourceRow,
+    fresh: SourceRow,
+    pages: Sequence[RecognizedPage] = (),
+    key: KeyRow | None = None,
+    *,
+    is_queued: bool = False,
+) -> Callable[[Connection], SourceRow]:
     """Return the transaction that gives the source its new content, and returns its row.
 
     The content's bytes must be durable. Searches find the old text until the index has the new generation. A failed
-    source has no text, and is queued. Raises `request_in_progress` if the source has changed since `before`.
+    source has no text, and is queued, or any with `is_queued`. Raises `request_in_progress` if the source has changed
+    since `before`, and the errors of a `key` that may no longer change it.
     """
 
     def work(connection: Connection) -> SourceRow:
+        if key is not None:
+            get_changeable_source(connection, key, before.id)
         found = _unchanged(connection, before)
-        if found is None or found.in_maintenance or readiness.SYNCING in found.places.values():
+        is_swap = not is_queued and before.status == readiness.ACTIVE
+        if found is None or (is_swap and (found.in_maintenance or readiness.SYNCING in found.places.values())):
             raise ServiceError(ErrorCode.REQUEST_IN_PROGRESS, f"{before.id} was just changed.", retry_after_seconds=1)
-        is_failed = found.status == readiness.FAILED
-        moved = replace(
-            after_try(context, found, Outcome.UNCHANGED if is_failed else Outcome.CHANGED),
-            blob=fresh.blob,
-            content_type=fresh.content_type,
-            size_bytes=fresh.size_bytes,
-            sha256=fresh.sha256,
-            fetched=fresh.fetched,
-        )
+        content = {name: getattr(fresh, name) for name in ("blob", "content_type", "size_bytes", "sha256", "fetched")}
+        moved = replace(after_try(context, found, Outcome.CHANGED), **content)
         update_content(connection, moved)
         update_refresh(connection, moved)
         create_tombstone(connection, found.team_id, fresh.blob_name, None, context.clock.timestamp(), found.blob_name)
-        if is_failed:
-            return requeue(connection, context, moved)
+        delete_pages(connection, found.id)
+        store_pages(connection, found.id, fresh.sha256, pages)
+        if not is_swap:
+            return requeue(connection, context, moved, key.id if key else None)
         # Marked to be split, so that after a kill before the index has the new text, the next start goes on with it.
         begun = replace(moved, generation=found.generation + 1, valid_from=found.generations.start, rechunk=True)
         update_state(connection, begun)

@@ -19,7 +19,7 @@ from svc_daemon.operations.shared.events import record_events, source_event
 from svc_daemon.process.contexts import Context
 from svc_daemon.settings.limits import Limits
 from svc_daemon.store.rows.keys import KeyRow
-from svc_daemon.store.rows.refreshes import update_refresh
+from svc_daemon.store.rows.refreshes import spare_host, update_refresh
 from svc_daemon.store.rows.sources import SourceRow
 from svc_daemon.wire.events import EventType
 from svc_daemon.wire.sources import RefreshChoice, SourceError, SourceRefresh
@@ -43,8 +43,6 @@ def with_schedule(context: Context, source: SourceRow, choice: RefreshChoice) ->
         raise refusal("refresh", f"{source.id} did not come from a URL; only imports and pages can be refreshed.")
     before = source.refresh
     fresh = refreshes.start(choice.every_seconds, choice.on_gone or (before["on_gone"] if before else "report"))
-    if before is not None:
-        fresh["is_swapping"] = before["is_swapping"]
     known = source.fetched.get("fetched_at") if source.fetched else None
     pause_s = refreshes.spread_s(choice.every_seconds, context.limits.refresh_seconds, random.SystemRandom().random())
     due_at = to_text(max(from_text(known or source.updated_at) + timedelta(seconds=pause_s), context.clock.now()))
@@ -60,15 +58,26 @@ def after_try(context: Context, source: SourceRow, outcome: Outcome, error: Sour
 
 
 def record_try(
-    connection: Connection, context: Context, source: SourceRow, outcome: Outcome, error: SourceError | None = None
+    connection: Connection,
+    context: Context,
+    source: SourceRow,
+    outcome: Outcome,
+    error: SourceError | None = None,
+    asked_s: float = 0.0,
 ) -> bool:
-    """Store a try that has not changed the source's text. Returns whether the source is to be deleted now."""
+    """Store a try that has not changed the source's text. Returns whether the source is to be deleted now.
+
+    `asked_s` is how long the host asks to be left alone. Then no other source is fetched from it either.
+    """
     verdict = _judge(context, source, outcome, error)
     if verdict is None:
         update_refresh(connection, source)
         return False
-    noted = replace(source, refresh=verdict.refresh, refresh_due_at=context.clock.timestamp(verdict.pause_s))
+    due_at = context.clock.timestamp(max(verdict.pause_s, asked_s))
+    noted = replace(source, refresh=verdict.refresh, refresh_due_at=due_at)
     update_refresh(connection, noted)
+    if asked_s and noted.refresh_host is not None:
+        spare_host(connection, noted.refresh_host, context.clock.timestamp(asked_s))
     if verdict.is_news:
         facts = {"outcome": str(outcome), "failures": verdict.refresh["failures"], "error": error}
         told = source_event(EventType.SOURCE_UPDATED, noted, refresh=facts)

@@ -4,6 +4,8 @@ Pages take seconds each, so each is stored as soon as it is read: after a crash,
 again. They stay as long as the source has the same bytes, for rebuilds of the index.
 """
 
+from collections.abc import Sequence
+
 from svc_daemon.core.text.chunking import RecognizedPage
 from svc_daemon.databases.contract import Connection
 from svc_daemon.store.rows.tasks import TaskRow
@@ -23,15 +25,20 @@ def list_pages(connection: Connection, source_id: str, sha256: str) -> dict[int,
 def store_page(connection: Connection, task: TaskRow, sha256: str, page: RecognizedPage, done: int, total: int) -> bool:
     """Store a page of the task's source, and how many are read. Returns False if the worker has lost its claim."""
     is_held = note_scan(connection, task, done, total, is_progress=True)
-    if is_held:
-        connection.execute(
-            "INSERT INTO recognized_pages (source_id, page, sha256, text, confidence, problem)"
-            " VALUES (:source_id, :page, :sha256, :text, :confidence, :problem)"
-            " ON CONFLICT (source_id, page) DO UPDATE SET sha256 = excluded.sha256, text = excluded.text,"
-            " confidence = excluded.confidence, problem = excluded.problem",
-            {"source_id": task.source_id, "sha256": sha256, **page._asdict()},
-        )
+    if is_held and task.source_id is not None:
+        store_pages(connection, task.source_id, sha256, [page])
     return is_held
+
+
+def store_pages(connection: Connection, source_id: str, sha256: str, pages: Sequence[RecognizedPage]) -> None:
+    """Store what was recognised in the bytes with this hash."""
+    connection.executemany(
+        "INSERT INTO recognized_pages (source_id, page, sha256, text, confidence, problem)"
+        " VALUES (:source_id, :page, :sha256, :text, :confidence, :problem)"
+        " ON CONFLICT (source_id, page) DO UPDATE SET sha256 = excluded.sha256, text = excluded.text,"
+        " confidence = excluded.confidence, problem = excluded.problem",
+        [{"source_id": source_id, "sha256": sha256, **page._asdict()} for page in pages],
+    )
 
 
 def delete_pages(connection: Connection, source_id: str, *, only_problems: bool = False) -> None:
@@ -56,11 +63,13 @@ def count_scans(connection: Connection, bucket_id: str) -> tuple[int, int]:
 def note_scan(connection: Connection, task: TaskRow, done: int, total: int, *, is_progress: bool) -> bool:
     """Record how many pages of a scan are read. Returns False if the worker has lost its claim.
 
-    `is_progress` says that this claim has read a page, so that its attempt isn't counted if it ends early.
+    `is_progress` says that this claim has read a page. Then its attempt isn't counted if it ends early, nor are those
+    before it: what ended them was not the document, which has come further since.
     """
     cursor = connection.execute(
         "UPDATE tasks SET stage = 'ocr', pages_done = :done, pages_total = :total,"
-        " pages_token = CASE :is_progress WHEN 1 THEN token ELSE pages_token END"
+        " pages_token = CASE :is_progress WHEN 1 THEN token ELSE pages_token END,"
+        " attempt = CASE :is_progress WHEN 1 THEN 1 ELSE attempt END"
         " WHERE id = :id AND token = :token AND status = 'running'",
         {"id": task.id, "token": task.token, "done": done, "total": total, "is_progress": int(is_progress)},
     )

@@ -4,6 +4,7 @@ So a try that finds nothing new writes one row, and a source that is deleted has
 """
 
 import json
+from dataclasses import replace
 from typing import NamedTuple
 
 from svc_daemon.databases.contract import Connection
@@ -71,6 +72,23 @@ def postpone_refresh(connection: Connection, source_id: str, due_at: str | None)
     connection.execute(
         "UPDATE sources SET refresh_due_at = :due_at WHERE id = :id AND refresh_due_at IS NOT NULL",
         {"id": source_id, "due_at": due_at},
+    )
+
+
+def end_swap(connection: Connection, source: SourceRow) -> SourceRow:
+    """Record that the index has the text of the stored bytes. Returns the source's row."""
+    if source.fetched is None or not source.is_swapping:
+        return source
+    ended = replace(source, fetched={**source.fetched, "is_swapping": False})
+    update_refresh(connection, ended)
+    return ended
+
+
+def spare_host(connection: Connection, host: str, until: str) -> None:
+    """Put off all sources of a host that are due before `until`."""
+    connection.execute(
+        "UPDATE sources SET refresh_due_at = :until WHERE refresh_host = :host AND refresh_due_at < :until",
+        {"host": host, "until": until},
     )
 
 

@@ -110,6 +110,11 @@ class SourceRow:
         return {**(self.fetched or {}), **(self.qa or {})}
 
     @property
+    def is_swapping(self) -> bool:
+        """Whether the index may not have the text of the stored bytes yet, but that of earlier ones."""
+        return bool(self.fetched and self.fetched.get("is_swapping"))
+
+    @property
     def recognized_pages(self) -> Mapping[str, float]:
         """Map the numbers of pages whose text was recognised in pictures to how certain it is, 0 to 1."""
         return self.extraction.get("recognized_pages", {}) if self.extraction else {}
