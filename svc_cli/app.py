@@ -51,16 +51,12 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 
 
-#: Commands that users may try in `svc`, each with the command to run instead.
-ELSEWHERE = {
-    "export": "svc bucket export",
-    **{name: f"svc-daemon {name}" for name in ("backup", "restore", "verify", "migrate", "team", "model")},
-}
 #: Words of other programs, each with the commands that may be meant.
 MEANT = {
     **dict.fromkeys(("ls", "list", "dir"), ("svc source ls -b BUCKET", "svc bucket ls")),
     **dict.fromkeys(("rm", "delete", "remove", "del"), ("svc source rm SOURCE", "svc bucket rm BUCKET")),
-    **dict.fromkeys(("open", "get", "download", "cp"), ("svc source get SOURCE -o FILE",)),
+    "open": ("svc console", "svc source get SOURCE -o FILE"),
+    **dict.fromkeys(("get", "download", "cp"), ("svc source get SOURCE -o FILE",)),
     **dict.fromkeys(("cat", "text", "read"), ("svc source text SOURCE",)),
     **dict.fromkeys(("show", "info", "view"), ("svc source show SOURCE", "svc bucket show BUCKET")),
     **dict.fromkeys(("set", "edit", "rename", "mv", "tag"), ("svc source set SOURCE",)),
@@ -77,6 +73,8 @@ MEANT = {
     **dict.fromkeys(("ps", "stat"), ("svc status",)),
     **dict.fromkeys(("settings", "env"), ("svc config list",)),
     "trust": ("svc config trust",),
+    "export": ("svc bucket export",),
+    **{name: (f"svc-daemon {name}",) for name in ("backup", "restore", "verify", "migrate", "team", "model")},
     "version": ("svc --version",),
 }
 
@@ -99,11 +97,9 @@ class Commands(HelpfulGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command that the arguments name. Fails if there is none, and suggests a similar name."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            close = next(iter(get_close_matches(args[0], COMMANDS, n=1)), None)
-            meant = MEANT.get(args[0], ())
-            word = None if meant else ELSEWHERE.get(args[0], close)
-            message = f"There is no command {args[0]!r}.{f' Did you mean {word!r}?' if word else ''}"
-            raise UsageError(message, hint=meant_by(meant) or "`svc --help` shows how it is used.")
+            close = [f"svc {name}" for name in get_close_matches(args[0], COMMANDS, n=1)]
+            hint = meant_by(MEANT.get(args[0], close)) or "`svc --help` shows how it is used."
+            raise UsageError(f"There is no command {args[0]!r}.", hint=hint)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, _ctx: Any, formatter: Any) -> None:
@@ -169,10 +165,9 @@ def _guarded(arguments: Sequence[str], console: Console) -> int:
         context = getattr(error, "ctx", None)
         path = context.command_path if context else "svc"
         what, colon, why = error.format_message().partition(": ")
-        message = f"{what}{colon}{plain(why)}" if colon else plain(what)
+        message = " ".join((f"{what}{colon}{plain(why)}" if colon else plain(what)).split())
         meant = meant_by(meant_options(error, context))
-        # Typer's own guess may be another one.
-        message = message.partition(" (Possible options")[0] if meant else message
+        message = message.partition(" (Possible options")[0].rstrip(".") + "." if meant else message
         hint = meant or f"`{path} --help` shows how it is used."
         return _fail(console, UsageError(message, hint=hint))
     except (KeyboardInterrupt, typer.Abort):

@@ -71,8 +71,8 @@ def title_of(path: Path, place: str = "") -> str:
     """Return the title of a file or folder that the user named; empty for the root of a repository.
 
     Inside of a repository it is the path from its root, so that it is the same from wherever the path is named.
-    Elsewhere it is the path as typed if that is relative and has no `..`, otherwise the name alone. What a pattern has
-    found ends in `place`, the path in the folder with which the pattern begins, and keeps that path.
+    Elsewhere it is the path as typed if that is relative and has no `..`, otherwise the name alone, as the shell shows
+    it. What a pattern has found ends in `place`, the path in the folder with which the pattern begins, and keeps it.
     """
     full = absolute(path)
     folder, name = (full, "") if full.is_dir() else (full.parent, full.name)
@@ -82,5 +82,9 @@ def title_of(path: Path, place: str = "") -> str:
             return (each / name).relative_to(repository).as_posix().removeprefix(os.curdir)
     if not path.is_absolute() and os.pardir not in path.parts and path.parts:
         return path.as_posix()
+    # Only the shell knows by which link it has entered a folder, so that `.` gives the same title as the link.
+    shown = Path(os.path.normpath(Path(os.environ.get("PWD") or Path.cwd(), path)))
+    with suppress(OSError):
+        full = shown if shown.samefile(path) else full
     above = Path(str(full).removesuffix(place)) if place else full
     return f"{above.name}/{place}".strip("/")

@@ -25,7 +25,7 @@ def table(console: Console, heads: Sequence[str], rows: Sequence[Sequence[Any]],
 
     With `fold`, the last column is wrapped instead.
     """
-    lines = [list(heads), *([_cell(value) for value in row] for row in rows)]
+    lines = [list(heads), *([cell(value) for value in row] for row in rows)]
     columns = list(zip(*lines, strict=True))
     widths = [max(map(width, column)) for column in columns]
     room = console.width()
@@ -106,7 +106,7 @@ def _draw(console: Console, columns: Sequence[Sequence[str]], widths: Sequence[i
 
 def fields(console: Console, pairs: Sequence[tuple[str, Any]]) -> str:
     """Render a line `name  value` for each pair whose value is not None or empty."""
-    shown = [(name, _cell(value)) for name, value in pairs if value not in (None, "", [], {})]
+    shown = [(name, cell(value)) for name, value in pairs if value not in (None, "", [], {})]
     longest = max((len(name) for name, _ in shown), default=0)
     return "\n".join(f"{console.paint(name.ljust(longest), 'dim')}{GAP}{value}" for name, value in shown)
 
@@ -184,11 +184,11 @@ def width(text: str) -> int:
     )
 
 
-def _cell(value: Any) -> str:
+def cell(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list | tuple):
-        return ", ".join(_cell(each) for each in value)
+        return ", ".join(cell(each) for each in value)
     return clean(str(value)).replace("\n", " ").replace("\t", " ")

@@ -25,10 +25,10 @@ MORE = "Every command also takes --json, -q, -v and others: svc help options"
 #: Words of other programs for the commands of a group.
 SYNONYMS = {
     "list": ("ls",),
-    **dict.fromkeys(("delete", "remove", "del", "revoke"), ("rm", "revoke")),
+    **dict.fromkeys(("delete", "remove", "del", "rm", "revoke"), ("rm", "revoke")),
     **dict.fromkeys(("update", "edit", "change", "rename", "mv", "tag"), ("set",)),
     **dict.fromkeys(("add", "new", "mkdir", "make"), ("create", "add")),
-    **dict.fromkeys(("get", "info", "view", "describe"), ("show", "list")),
+    **dict.fromkeys(("get", "info", "view", "describe", "show"), ("show", "list", "status")),
     **dict.fromkeys(("open", "download", "cp"), ("get",)),
     **dict.fromkeys(("cat", "read"), ("text", "show")),
     **dict.fromkeys(("log", "tail"), ("logs", "log")),
@@ -124,7 +124,7 @@ def meant_by(commands: Sequence[str]) -> str | None:
 
 def meant_options(error: Exception, ctx: Any) -> list[str]:
     """Return the option that may be meant by one that a command doesn't have, with the command."""
-    wanted = _MEANT_OPTIONS.get(getattr(error, "option_name", None) or "", ())
+    wanted = _MEANT_OPTIONS.get(getattr(error, "option_name", None) or "", getattr(error, "possibilities", None) or ())
     known = {name for each in ctx.command.get_params(ctx) for name in each.opts} if ctx and wanted else set[str]()
     return [f"{ctx.command_path} {name}" for name in wanted if name in known][:1]
 

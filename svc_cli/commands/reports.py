@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 
 from svc_cli.console import Console, clean
 from svc_cli.exits import Exit
-from svc_cli.render import counted, size, table
+from svc_cli.render import cell, counted, size, table
 from svc_cli.sync.run_state import CHANGES, SyncReport
 from svc_cli.transfer.reports import DRY_ACTIONS, Report, ReportItem
 from svc_cli.transfer.skips import code_of
@@ -24,7 +24,7 @@ def render_troubles(console: Console, items: Iterable[ReportItem]) -> str:
     for item in items:
         if item.error:
             cause = f"{item.error['code']}: {clean(item.error['message'])}"
-            causes.setdefault((item.action, cause), []).append(clean(item.path))
+            causes.setdefault((item.action, cause), []).append(cell(item.path))
             hints |= {f"hint: {clean(item.error['hint'])}": None} if item.error.get("hint") else {}
     lines: list[str] = []
     for (action, cause), paths in sorted(causes.items(), key=lambda each: each[0][0] != "failed"):
@@ -98,9 +98,9 @@ def render_summary(console: Console, report: Report) -> str:
     if report.remaining:
         rows.append(("not sent", report.remaining, ""))
     head = f"{counted(len(items) + report.remaining, report.noun)}, bucket {report.bucket}"
-    warnings = (f"warning: {clean(item.path)}: {clean(text)}" for item in items for text in item.warnings)
+    warnings = (f"warning: {cell(item.path)}: {clean(text)}" for item in items for text in item.warnings)
     troubles, skips = render_troubles(console, items), render_skips(console, items)
-    twins = [f"{clean(item.path)} as {clean(item.as_title)}" for item in items if item.as_title]
+    twins = [f"{cell(item.path)} as {cell(item.as_title)}" for item in items if item.as_title]
     listed = ", ".join(twins if console.is_verbose else twins[:1])
     note = f"note: {len(twins)} unchanged under another title ({listed}); --as-new sends them." if twins else ""
     return _join(console, report, head, rows, troubles, skips, note, "\n".join(warnings))
@@ -115,7 +115,7 @@ def _join(console: Console, report: Report, head: str, rows: Sequence[Sequence[o
 
 def _render_one(console: Console, item: ReportItem, *, is_dry: bool) -> str:
     state = _state(item, is_dry=is_dry)
-    path = f"{clean(item.path)} (as {clean(item.as_title)})" if item.as_title else clean(item.path)
+    path = f"{cell(item.path)} (as {cell(item.as_title)})" if item.as_title else cell(item.path)
     words = (console.paint(state, _COLOURS.get(state, "bold")), item.source_id, path)
     lines = ["  ".join(filter(None, words)), *(f"  {clean(warning)}" for warning in item.warnings)]
     if item.reason:

@@ -193,9 +193,8 @@ def _report_left_out(run: SyncRun, comparison: Comparison) -> None:
         item.source_id, item.ready = row.source_id, True
         report.add(item)
     if answering:
-        report.remarks.append(
-            f"{len(answering)} files are now left out, but still in the bucket: --prune-left-out removes them."
-        )
+        said = "1 file is" if len(answering) == 1 else f"{len(answering)} files are"
+        report.remarks.append(f"{said} now left out, but still in the bucket: --prune-left-out.")
 
 
 def _finish(run: SyncRun, bucket_id: str, comparison: Comparison, known: Holdings, *, is_moved: bool) -> None:

@@ -56,13 +56,19 @@ def test_failure_prints_one_json_value_or_an_error_line_and_exits_with_its_code(
         ("ls -b b", "`svc source ls -b BUCKET` or `svc bucket ls`"),
         ("rm a.md -b b --force", "`svc source rm SOURCE` or `svc bucket rm BUCKET`"),
         ("delete b", "`svc source rm SOURCE` or `svc bucket rm BUCKET`"),
-        ("open a.md", "`svc source get SOURCE -o FILE`"),
+        ("open a.md", "`svc console` or `svc source get SOURCE -o FILE`"),
         ("start", "`svc daemon start`"),
         ("stop", "`svc daemon stop`"),
         ("logs --tail 3", "`svc daemon logs`"),
         ("bucket list", "`svc bucket ls`"),
         ("source delete a.md -b b", "`svc source rm`"),
         ("key delete k", "`svc key revoke`"),
+        ("key rm k", "`svc key revoke`"),
+        ("config show", "`svc config list`"),
+        ("uplaod", "`svc upload`"),
+        ("buckets", "`svc bucket`"),
+        ("restore x", "`svc-daemon restore`"),
+        ("upload x --buckets b", "`svc upload --bucket`"),
         ("agent sett a", "`svc agent set`"),
         ("search -n 5 x", "`svc search -k`"),
         ("search x --limit 5", "`svc search -k`"),
@@ -78,13 +84,13 @@ def test_a_command_or_option_of_other_programs_is_a_usage_error_whose_hint_names
     assert refused.failure == (2, "svc_usage"), refused.stdout
     assert refused.json["error"]["hint"] == f"did you mean {hint}?"
     assert "Possible options" not in refused.json["error"]["message"]
+    assert refused.json["error"]["message"][-1] == "."
 
 
 @pytest.mark.parametrize(
     ("command", "message"),
     (
-        ("uplaod", "Did you mean 'upload'?"),
-        ("restore x", "Did you mean 'svc-daemon restore'?"),
+        ("completion", "Missing argument 'SHELL'. Choose from: bash, zsh, fish, powershell."),
         ("source ls -b b --status redy", "'redy' is not one of 'ready', 'all', "),
         ("upload x --wait redy", "'redy' is not one of 'ready', 'accepted'."),
         ("upload x -j many", "must be a whole number."),

@@ -54,6 +54,22 @@ def test_outside_of_a_repository_a_title_is_the_path_as_typed_or_begins_with_the
     ]
 
 
+def test_in_a_folder_entered_by_a_link_a_title_begins_with_the_name_of_the_link(
+    work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (work / "current").symlink_to(work / "docs")
+    expected = ["current/a.md", "current/sub/b.md"]
+    assert _titles("current") == expected
+    monkeypatch.chdir(work / "current")
+    assert _titles(".") == ["docs/a.md", "docs/sub/b.md"]
+    for shell in (f"{work}/current", f"{work}/current/"):
+        monkeypatch.setenv("PWD", shell)
+        assert [_titles(path) for path in (".", shell)] == [expected] * 2
+        assert _titles("sub/..") == expected
+    monkeypatch.setenv("PWD", f"{work}/docs/sub")
+    assert _titles(".") == ["docs/a.md", "docs/sub/b.md"], "not where the shell is"
+
+
 @pytest.mark.parametrize("mark", [".git", "svc.toml"])
 def test_in_a_repository_a_title_is_the_path_from_its_root_from_wherever_it_is_named(
     work: Path, monkeypatch: pytest.MonkeyPatch, mark: str

@@ -93,6 +93,12 @@ def test_the_report_names_failures_skips_and_warnings(make_console: MakeConsole)
         assert words in text
 
 
+def test_a_name_with_a_line_break_forges_no_line_of_the_report(make_console: MakeConsole) -> None:
+    console, odd = make_console().console, _item("a\nready  500", source=FAILED)
+    for summary in (_summary(odd), _summary(odd, READY)):
+        assert "\nready  500" not in render_summary(console, summary)
+
+
 def test_unreadable_files_of_one_type_are_one_row_unless_verbose(make_console: MakeConsole) -> None:
     summary = _summary(*(_skipped(f"a/{number}.gz") for number in range(40)), _skipped("b.bin"))
     console = make_console().console

@@ -306,7 +306,9 @@ def rm(call: Invocation, flags: RemoveFlags) -> Exit:
             if flags.dry_run:
                 return _show_deletions(call, [{**bucket, "dry_run": True} for bucket in found])
             if not flags.force:
-                named = ", ".join(f"{bucket['slug']} ({bucket['counts']['total']} sources)" for bucket in found)
+                named = ", ".join(
+                    f"{bucket['slug']} ({counted(bucket['counts']['total'], 'source')})" for bucket in found
+                )
                 call.confirm(f"delete {named}, with every source that is in no other bucket?")
             outcomes |= {bucket["slug"]: False for bucket in found}
             for bucket in found:
@@ -338,13 +340,13 @@ def _show_deletions(call: Invocation, answers: list[JsonMapping]) -> Exit:
     for answer in answers:
         slug, deletion = answer["slug"], answer.get("deletion") or {}
         if answer.get("dry_run"):
-            lines.append(f"would delete {slug} and up to {answer['counts']['total']} sources")
+            lines.append(f"would delete {slug} and up to {counted(answer['counts']['total'], 'source')}")
         elif answer["status"] == "deleting":
-            lines.append(f"deleting {slug}: {deletion['total']} sources; searches no longer find them")
+            lines.append(f"deleting {slug}: {counted(deletion['total'], 'source')}; no search finds them any more")
         elif answer["status"] == "active":
             lines.append(f"{slug} was not deleted completely and is active again: {answer['error']['message']}")
         else:
             gone, stay = deletion["deleted"], deletion["detached"]
-            lines.append(f"deleted {slug}: {gone} sources, {stay} stay in other buckets")
+            lines.append(f"deleted {slug}: {counted(gone, 'source')}, {stay} stay in other buckets")
     call.console.show(answers[0] if len(answers) == 1 else value, lambda: "\n".join(lines))
     return code
