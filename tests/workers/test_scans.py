@@ -126,9 +126,9 @@ def test_a_page_that_ends_the_daemon_each_time_fails_its_document(scanning: Daem
     assert seen == [("suspect", "queued", 0), ("suspect", "queued", 0), ("suspect", "failed", 1)]
 
 
-def test_attempts_before_a_page_that_is_read_count_no_more(scanning: Daemon) -> None:
+def test_attempts_and_deaths_before_a_page_that_is_read_count_no_more(scanning: Daemon) -> None:
     scanning.add_source(joined(scan(1), pdf([page("!wait 600")])), filename="scan.pdf")
-    scanning.write(lambda c: c.execute("UPDATE tasks SET lane = 'suspect', attempt = 2"))
+    scanning.write(lambda c: c.execute("UPDATE tasks SET lane = 'suspect', attempt = 2, deaths = 9"))
     scanning.start()
     scanning.wait(lambda: queue(scanning) == [("scan", "running", 1)], "a page is read")
     crash(scanning)

@@ -64,12 +64,13 @@ def note_scan(connection: Connection, task: TaskRow, done: int, total: int, *, i
     """Record how many pages of a scan are read. Returns False if the worker has lost its claim.
 
     `is_progress` says that this claim has read a page. Then its attempt isn't counted if it ends early, nor are those
-    before it: what ended them was not the document, which has come further since.
+    before it, or deaths of the process: their cause was not the document, which has come further since.
     """
     cursor = connection.execute(
         "UPDATE tasks SET stage = 'ocr', pages_done = :done, pages_total = :total,"
         " pages_token = CASE :is_progress WHEN 1 THEN token ELSE pages_token END,"
-        " attempt = CASE :is_progress WHEN 1 THEN 1 ELSE attempt END"
+        " attempt = CASE :is_progress WHEN 1 THEN 1 ELSE attempt END,"
+        " deaths = CASE :is_progress WHEN 1 THEN 0 ELSE deaths END"
         " WHERE id = :id AND token = :token AND status = 'running'",
         {"id": task.id, "token": task.token, "done": done, "total": total, "is_progress": int(is_progress)},
     )
