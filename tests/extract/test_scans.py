@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
+from PIL.TiffImagePlugin import STRIPOFFSETS
 
 from svc_daemon.core.text.chunking import Extraction, RecognizedPage
 from svc_daemon.extract.documents import ExtractionFailed, NeedsRecognition, StoredDocument
@@ -71,6 +73,32 @@ async def test_each_page_of_a_tiff_is_read(make_extractor: MakeExtractor, tmp_pa
     pages = [page(f"Sheet {number}.") for number in range(1, 11)]
     extraction = await read(make_extractor, stored(tmp_path, "fax.tif", saved(pages, "TIFF", compression="tiff_lzw")))
     assert [chunk.page for chunk in extraction.chunks] == list(range(1, 11))
+
+
+@pytest.mark.parametrize("most", [255, 4095, 65535, 2**30, 1.0])
+async def test_pictures_of_any_depth_are_read(make_extractor: MakeExtractor, tmp_path: Path, most: float) -> None:
+    kind = np.float32 if most == 1.0 else np.uint16 if most < 2**16 else np.int32
+    deep = Image.fromarray((np.asarray(page("Grey stone.").convert("L")) * (most / 255)).astype(kind))
+    extraction = await read(make_extractor, stored(tmp_path, "deep.tiff", saved([deep], "TIFF")))
+    assert extraction.text == "Grey stone."
+
+
+@pytest.mark.parametrize("damage", ["pixels", "entries", "end"])
+async def test_a_damaged_page_of_a_tiff_is_named_and_never_read_as_another(
+    make_extractor: MakeExtractor, tmp_path: Path, damage: str
+) -> None:
+    pages = [page("One.").convert("1"), page("Two.").convert("1")]
+    data = bytearray(saved(pages, "TIFF", compression="group4"))
+    next_at = (
+        (first := int.from_bytes(data[4:8], "little")) + 2 + 12 * int.from_bytes(data[first : first + 2], "little")
+    )
+    second = int.from_bytes(data[next_at : next_at + 4], "little")
+    entry = data.index(STRIPOFFSETS.to_bytes(2, "little"), second)
+    places = {"pixels": (entry + 8, b"\0\0\0\x7f"), "entries": (second, b"\xff\xff"), "end": (next_at, b"\0\0\0\x7f")}
+    at, wrong = places[damage]
+    data[at : at + len(wrong)] = wrong
+    extraction = await read(make_extractor, stored(tmp_path, "fax.tif", bytes(data)))
+    assert (extraction.text, extraction.warnings) == ("One.", ("Page 2 was not read: its picture is damaged.",))
 
 
 async def test_only_pages_without_text_are_recognised(make_extractor: MakeExtractor, tmp_path: Path) -> None:

@@ -75,6 +75,8 @@ _MAGIC = (
     (0, b"\x00asm", "application/wasm"),
     (0, b"SQLite format 3\x00", "application/vnd.sqlite3"),
 )
+#: Those that no text begins with, not even in UTF-16: pixels of 16 bits may look like that.
+_NO_TEXT = tuple(each for each in _MAGIC if each[0] == 0 and (b"\x00" in each[1] or b"\x1a" in each[1]))
 _ARCHIVES = (b"PK\x03\x04", b"PK\x05\x06")
 #: An Office file may be one XML file, whose main part begins within so many bytes.
 _FLAT_BYTES = 1024 * 1024
@@ -193,6 +195,9 @@ def _certain_type(data: bytes) -> str | None:
         return zip_type(data, _FORMATS)
     if data.startswith(ole_types.MAGIC):
         return ole_types.ole_type(data)
+    for _, magic, media_type in _NO_TEXT:
+        if data.startswith(magic):
+            return media_type
     start = data[:1024].lstrip(b"\xef\xbb\xbf\r\n\t ")
     starts = ((b"%PDF-", "application/pdf"), (b"{\\rtf", "application/rtf"))
     return next((media_type for magic, media_type in starts if start.startswith(magic)), None)
