@@ -25,15 +25,16 @@ async function showView() {
 	shown = new AbortController();
 	const {signal} = shown;
 	const [, where, asked] = /^#?\/?([^?]*)\??(.*)/.exec(location.hash);
-	const [name, ...rest] = where.split("/").map(decodeURIComponent);
 	const query = Object.fromEntries(new URLSearchParams(asked));
-	const set = change => history.replaceState(history.state, "", `#/${where}${search(Object.assign(query, change))}`);
+	// A view that is left has no place any more.
+	const set = change => signal.aborted || history.replaceState(history.state, "", `#/${where}${search(Object.assign(query, change))}`);
 	const top = history.state?.y || 0;
 	out.hidden = tabs.hidden = false;
-	for (const each of tabs.children) each.ariaCurrent = each.hash === `#/${name}` ? "page" : null;
 	show(main);
 	scrollTo(0, 0);
 	try {
+		const [name, ...rest] = where.split("/").map(decodeURIComponent);
+		for (const each of tabs.children) each.ariaCurrent = each.hash === `#/${name}` ? "page" : null;
 		await (Object.hasOwn(VIEWS, name) ? VIEWS[name] : showBuckets)({main, signal, rest, query, set, title, isBack: top > 0});
 		if (top && !signal.aborted) scrollTo(0, top);
 		put(announcer, document.title);
@@ -48,7 +49,7 @@ async function showView() {
 function showSignIn(...reason) {
 	title("Sign in");
 	out.hidden = tabs.hidden = true;
-	const [form, field, outcome] = frame(main, "sign-in", "form", "input", "[aria-live]");
+	const {form, field, outcome} = frame(main, "sign-in");
 	form.onsubmit = sent(() => attempt(outcome, () => take(field.value.trim()).then(start)));
 	show(outcome, reason);
 }

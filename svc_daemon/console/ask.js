@@ -9,7 +9,7 @@ const PLACE = "svc.answer";
 
 export async function showAsk({main, signal, query, set, title}) {
 	title("Ask");
-	const [form, field, chips, text, verdict, quotes, related, side] = frame(main, "ask", "form", "textarea", "form div", ".answer", ".answer + div", "ol", "ol + div", "aside");
+	const {form, field, chips, text, verdict, quotes, related, side} = frame(main, "ask");
 	field.value = query.q || "";
 
 	const open = ({source_id: id, title: name, location}) => attempt(side, async () => {
@@ -62,10 +62,9 @@ export async function showAsk({main, signal, query, set, title}) {
 			if (/^response\.(completed|incomplete)$/.test(event?.type)) answer = event.response;
 		});
 		if (!answer) throw new Error("The answer was cut off. Ask again.");
-		const {grounded, sources, unmatched, related: near, warnings} = answer;
-		const kept = {text: answer.output[0].content[0].text, grounded, sources, unmatched, related: near, warnings};
-		sessionStorage.setItem(PLACE, JSON.stringify([query.q, query.b, kept]));
-		finish(kept);
+		answer.text = answer.output[0].content[0].text;
+		sessionStorage.setItem(PLACE, JSON.stringify([query.q, query.b, answer]));
+		finish(answer);
 	});
 
 	const drawChips = async () => show(chips, await bucketChips(query.b, b => (set({b}), drawChips()), signal));

@@ -59,9 +59,8 @@ export async function showBucket({main, signal, rest: [slug], query, set, title}
 	title(slug);
 	const chosen = new Map(), mayAdd = can("knowledge:file:create");
 	let bucket;
-	const [heading, lead, about, outcome, failures, groups, helped, typed, status, types, tag, reason, bar, counted, none, table, all, body, changes] = frame(
-		main, "bucket", "h1", ".lead", ".about", ".outcome", ".failures", ".groups", ".all", ".words", ".status", ".types", ".tag",
-		".reason", ".bar", ".counted", ".none", "table", "th input", "tbody", ".changes");
+	const parts = frame(main, "bucket");
+	const {heading, lead, about, outcome, failures, groups, helped, typed, status, types, tag, reason, bar, counted, none, table, all, body, changes} = parts;
 	const say = text => show(outcome, h("p.done", {role: "status"}, text));
 
 	const retry = codes => attempt(outcome, async () => {
@@ -167,7 +166,7 @@ export async function showBucket({main, signal, rest: [slug], query, set, title}
 	drawFilters();
 	choosing();
 	await Promise.all([load(), rows.restart()]);
-	showUploads(slug, signal, main, mayAdd && bucket.status === "active");
+	showUploads(slug, signal, main, parts, mayAdd && bucket.status === "active");
 	onEvent(signal, event => {
 		if (event?.bucket_ids && !event.bucket_ids.includes(bucket.id)) return;
 		if (event) changes.prepend(h("li", time(event.created_at), " ", said(event.data.title || event.data.name), ` ${event.type.split(".")[1]}`));

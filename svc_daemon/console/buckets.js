@@ -46,7 +46,6 @@ const CAN = {
 
 function keyLine(all) {
 	const {capabilities, buckets, expires_at: end, name} = session();
-	if (!capabilities) return ["The service does not say what this key may do."];
 	const verbs = listed(...Object.keys(CAN).filter(each => capabilities.includes(each)).map(each => CAN[each]));
 	const where = buckets ? listed(...buckets.map(id => all.find(each => each.id === id)?.slug || id)) : "all buckets";
 	const until = end && `, until ${time(end).textContent}`;
@@ -61,7 +60,7 @@ async function healthLine(signal) {
 	return [dotted(
 		status !== "ok" && "The service can't write, and needs its operator",
 		shortage && `Waiting for ${words(shortage.lack)}`,
-		last && (last.until ? ["Last trouble: ", last.message, " (until ", time(last.until).textContent, ")"].join("") : last.message),
+		last && (last.until ? `Last trouble: ${last.message} (until ${time(last.until).textContent})` : last.message),
 		tasks ? `${count(tasks, "task")} in the queue` : "Nothing in the queue",
 		meaning[vectors.state],
 		vectors.model && missing && `${count(missing, "passage")} without vectors${left ? `, about ${count(Math.ceil(left / 60), "minute")} left` : ""}`,
@@ -71,7 +70,7 @@ async function healthLine(signal) {
 
 export async function showBuckets({main, signal, title}) {
 	title("Buckets");
-	const [total, table, rows, empty, form, slug, outcome, health, key] = frame(main, "buckets", ".lead", "table", "tbody", ".empty", "form", "input", "form [aria-live]", "footer p", "footer .faint");
+	const {total, table, rows, empty, form, slug, outcome, health, key} = frame(main, "buckets");
 
 	async function load() {
 		const buckets = await getBuckets(signal, {include_archived: "true"});

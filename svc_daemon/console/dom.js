@@ -16,10 +16,10 @@ export function h(kind, ...given) {
 }
 
 export const element = id => document.getElementById(id);
-// Show a copy of a template of the page, and return its elements that match the selectors.
-export function frame(main, id, ...selectors) {
+// Show a copy of a template of the page, and return its elements by what `data-is` calls them.
+export function frame(main, id) {
 	main.replaceChildren(element(id).content.cloneNode(true));
-	return selectors.map(each => main.querySelector(each));
+	return Object.fromEntries([...main.querySelectorAll("[data-is]")].map(each => [each.dataset.is, each]));
 }
 
 const some = children => children.flat(Infinity).filter(each => each || each === 0);
@@ -91,8 +91,8 @@ export const listed = (...parts) => parts.filter(Boolean).join(", ");
 export const dotted = (...parts) => parts.filter(Boolean).join(" · ");
 
 export function bytes(value) {
-	const unit = ["bytes", "kB", "MB", "GB", "TB"].findIndex((_, at) => value < 999.5 * 1000 ** at || at === 4);
-	return unit ? `${short.format(value / 1000 ** unit)} ${["", "kB", "MB", "GB", "TB"][unit]}` : count(value, "byte");
+	const units = ["", "kB", "MB", "GB", "TB"], unit = units.findIndex((_, at) => value < 999.5 * 1000 ** at || at === 4);
+	return unit ? `${short.format(value / 1000 ** unit)} ${units[unit]}` : count(value, "byte");
 }
 
 // No "3 minutes ago", which would soon be wrong.
@@ -124,7 +124,7 @@ export function marked(text, marks) {
 	return [...made, cut(from)];
 }
 
-const WAITING = {queued: "waiting", indexing: "being read", active: "almost ready", pending: "not sent"};
+const WAITING = {queued: "waiting", indexing: "being read", active: "almost ready", pending: "not sent", reading: "waiting", sending: "being sent"};
 // What a source's state is called, and whether that is `ok`, `bad`, or still to come (`wait`).
 export const stateOf = source => source.status === "failed" ? ["failed", "bad"] : source.ready ? ["ready", "ok"]
 	: [source.ready_withheld_by ? "being rebuilt" : WAITING[source.status] || source.status, "wait"];

@@ -4,7 +4,7 @@ import {at, search, wait} from "./dom.js";
 import {readEvents, send, session} from "./session.js";
 
 const handlers = new Set();
-let last = null, open = null, watch, current;
+let last = null, open = null, heard, watch, current;
 
 // `handler(null)` is called when some events may have been missed.
 export function onEvent(signal, handler) {
@@ -18,10 +18,12 @@ function enter(name) {
 	if (current !== name) watch((current = name));
 }
 
-const tell = event => handlers.forEach(each => each(event));
+// Of a copy: a handler may add others.
+const tell = event => [...handlers].forEach(each => each(event));
 
 async function follow(signal) {
 	for (let pause = 500; ; pause = Math.min(pause * 2, 8000)) {
+		heard = performance.now();
 		try {
 			const headers = {Accept: "text/event-stream", ...(last && {"Last-Event-ID": last})};
 			const answer = await send("GET", at`events` + search({after: !last && "latest"}), {headers, signal});
@@ -29,12 +31,16 @@ async function follow(signal) {
 			enter("live");
 			tell(null);
 			await readEvents(answer, (id, event) => {
+				heard = performance.now();
 				last = id || last;
 				if (event) tell(event);
 			});
 		} catch (error) {
 			if (error.code === "events_expired") last = null;
-			if (error.status === 403) return enter("off");
+			if (error.status === 403) {
+				heard = Infinity;
+				return enter("off");
+			}
 		}
 		if (signal.aborted || !session()) return;
 		enter("lost");
@@ -49,9 +55,16 @@ export function update() {
 	if (!session()) last = null;
 	if (!session() || document.hidden) return enter("off");
 	open = new AbortController();
-	enter("connecting");
+	if (current !== "lost") enter("connecting");
 	follow(open.signal);
 }
+
+// The service says something every 15 s. A connection that stays silent is dead, though nothing has closed it.
+setInterval(() => {
+	if (!open || open.signal.aborted || performance.now() - heard < 40000) return;
+	enter("lost");
+	update();
+}, 5000);
 
 document.addEventListener("visibilitychange", update);
 // A page that is kept for "back" must hold no connection.

@@ -17,7 +17,7 @@ export async function bucketChips(text, change, signal) {
 
 export async function showSearch({main, signal, query, set, title}) {
 	title("Search");
-	const [form, field, mode, chips, outcome] = frame(main, "search", "form", "input", "select", "form > :last-child", "[aria-live]");
+	const {form, field, mode, chips, outcome} = frame(main, "search");
 	mode.value = query.mode || "";
 	mode.onchange = () => go({mode: mode.value});
 	let waits = false;

@@ -9,8 +9,7 @@ let onEnd;
 
 export const session = () => held;
 export const onSessionEnd = handler => (onEnd = handler);
-// Whether the key has a capability, as far as is known: the service decides.
-export const can = capability => !held?.capabilities || held.capabilities.includes(capability);
+export const can = capability => held?.capabilities.includes(capability);
 
 function keep(facts) {
 	held = facts;
@@ -29,9 +28,11 @@ channel.addEventListener("message", ({data}) => {
 	if (data.ended && held?.key === data.ended) end("You signed out in another tab.");
 });
 
+// What another tab is given later is not for this one.
 const askOthers = () => new Promise(resolve => {
-	setTimeout(() => resolve(false), 400);
-	channel.addEventListener("message", ({data}) => data.given && !held && resolve(keep(data.given)));
+	const signal = AbortSignal.timeout(400);
+	signal.onabort = () => resolve(false);
+	channel.addEventListener("message", ({data}) => data.given && !held && resolve(keep(data.given)), {signal});
 	channel.postMessage({wanted: true});
 });
 
@@ -40,19 +41,17 @@ export async function begin() {
 	const code = /^#code=(.+)/.exec(location.hash)?.[1];
 	if (!code) return Boolean(held) || askOthers();
 	history.replaceState(null, "", `${location.pathname}#/`);
-	return keep(await post(at`console/sessions/exchange`, {code: decodeURIComponent(code)}, null, {key: ""}));
+	return keep({...(await post(at`console/sessions/exchange`, {code}, null, {key: ""})), isOwn: true});
 }
 
 export async function take(key) {
-	await get(at`limits`, {}, null, key);
-	const {keys} = await get(at`keys`, {}, null, key).catch(() => ({keys: []}));
-	keep({...keys.find(each => key.startsWith(each.hint.replace("…", ""))), key});
+	keep({...(await get(at`limits`, {}, null, key)).key, key});
 }
 
-// End the session, here and in the other tabs, and revoke its key if it may do that.
+// End the session, here and in the other tabs, and revoke its key unless it was pasted.
 export async function signOut() {
-	const {key, name, id} = held;
-	if (name === "console" && can("key:manage")) await call("DELETE", at`keys/${id}`).catch(() => {});
+	const {key, isOwn, id} = held;
+	if (isOwn) await call("DELETE", at`keys/${id}`).catch(() => {});
 	channel.postMessage({ended: key});
 	if (held) end("You have signed out.");
 }
@@ -62,16 +61,11 @@ const HINTS = {
 	bucket_store_indexing_pending: "This page goes on by itself.",
 };
 
-class Trouble extends Error {
-	constructor(status, {message, code, details = {}, retryable}) {
-		super(message);
-		Object.assign(this, {status, code, details, retryable, hint: HINTS[code]});
-	}
-}
+const failure = (status, {message, code, details = {}, retryable}) => Object.assign(new Error(message), {status, code, details, retryable, hint: HINTS[code]});
 
 // The connection was lost, maybe in the middle of a response.
 const lost = error => {
-	throw error.name === "AbortError" ? error : new Trouble(0, {code: "unreachable", message: "The service does not answer.", retryable: true});
+	throw error.name === "AbortError" ? error : failure(0, {code: "unreachable", message: "The service does not answer.", retryable: true});
 };
 
 export async function send(method, path, {body, headers = {}, signal, key = held?.key} = {}) {
@@ -83,7 +77,7 @@ export async function send(method, path, {body, headers = {}, signal, key = held
 	if (answer.ok) return answer;
 	const {error} = await answer.json().catch(() => ({}));
 	if (answer.status === 401 && key && key === held?.key) end("Your session has ended: its key has expired or was revoked.");
-	throw new Trouble(answer.status, error || {message: `The service answered ${answer.status}.`});
+	throw failure(answer.status, error || {message: `The service answered ${answer.status}.`});
 }
 
 // Send a request, and read the response as JSON. One that is not read keeps its connection.

@@ -38,7 +38,7 @@ export function passages({text, chunks}, here, marks, most = 300) {
 	return h("div", before, list, after);
 }
 
-export function why({named, terms, semantic}) {
+function why({named, terms, semantic}) {
 	const found = terms.map(({term, parts}) => (parts.includes("text") ? term : `${term} (in the ${parts.join(", ")})`));
 	return dotted(named && "The query names this document", found.length ? `Has the words ${listed(...found)}` : "Has none of the words",
 		semantic && `Similar in meaning: ${Math.round(Math.max(0, semantic.cosine) * 100)} of 100`);
@@ -76,8 +76,7 @@ async function facts(source, signal) {
 }
 
 export async function showSource({main, signal, rest: [id], query, title, isBack}) {
-	const [head, outcome, finder, form, wanted, found, left, hiddenList, whole, text] = frame(
-		main, "source", ".head", ".outcome", ".finder", "form", "#would", ".found", ".left", ".left ul", ".whole", ".whole div");
+	const {head, outcome, finder, form, wanted, found, left, hiddenList, whole, text} = frame(main, "source");
 	let source;
 
 	async function load() {
@@ -86,9 +85,8 @@ export async function showSource({main, signal, rest: [id], query, title, isBack
 		title(source.title);
 		finder.hidden = !source.ready || !can("knowledge:search");
 		const again = () => post(at`sources/${id}/retry`).then(load);
-		const list = await facts(source, signal);
 		show(head, said(source.title, "h1"), badge(stateOf(source)), lack && ` It waits: ${lack.message}`,
-			error && h("div.trouble", said(error.message, "p"), h("p.faint", words(error.code))), warnings.map(each => said(each, "p.warn")), list,
+			error && h("div.trouble", said(error.message, "p"), h("p.faint", words(error.code))), warnings.map(each => said(each, "p.warn")), await facts(source, signal),
 			h("div.actions", status === "failed" && can("knowledge:file:create") && button("Try again", () => attempt(outcome, again)),
 				can("knowledge:read") && button("Download the original", () => attempt(outcome, () => download(source))),
 				extraction?.hidden > 0 && button(`Show what was left out (${count(extraction.hidden, "character")})`, () => attempt(outcome, showHidden))));

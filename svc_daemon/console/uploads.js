@@ -5,33 +5,48 @@ import {onEvent} from "./live.js";
 import {get, post, send, session} from "./session.js";
 
 const PLACE = "svc.uploads", FILES = 100, PACK_BYTES = 200e6;
+const LOST = "It was not sent. Add it again.", UNREADABLE = "It can't be read. Was it changed or removed?";
 // `state` is `reading`, `sending`, `refused`, `lost` (not sent, as after a reload), or the status of the source.
 let items = [];
 const watchers = new Set();
-const write = () => session() && sessionStorage.setItem(PLACE, JSON.stringify(items));
 const isRunning = ({state}) => state === "reading" || state === "sending";
 const isBad = ({state}) => ["refused", "lost", "failed"].includes(state);
 
+// Keep the list for a reload: all of it or, if the tab's storage is too small, what is not ready yet.
+function keep() {
+	if (!session()) return;
+	for (const kept of [items, items.filter(item => !item.ready), []]) {
+		try {
+			return sessionStorage.setItem(PLACE, JSON.stringify(kept));
+		} catch {}
+	}
+}
+
+const keepSoon = soon(keep, 2000);
+addEventListener("pagehide", keep);
+
 function change(some, facts) {
 	for (const item of some) Object.assign(item, facts);
-	if (facts) write();
+	if (facts) keepSoon();
 	watchers.forEach(each => each());
 }
 
-// Repeat a call while the service is away or asks to wait.
-async function patiently(work) {
-	for (let pause = 500; ; pause = Math.min(pause * 2, 8000)) {
+// Repeat a call while the service is away or asks to wait, and say so of the items.
+async function patiently(work, waiting = []) {
+	for (let pause = 500, tries = 0; ; pause = Math.min(pause * 2, 8000)) {
 		try {
-			return await work();
+			return await work(tries++);
 		} catch (error) {
 			if (!session() || !error.retryable) throw error;
+			change(waiting, {error: error.message});
 			await wait(error.details.retry_after_seconds * 1000 || pause);
+			change(waiting, {error: ""});
 		}
 	}
 }
 
 // Send bytes in parts, from where the service has them. `note(sent)` is called after each.
-async function sendBytes(url, blob, note) {
+async function sendBytes(url, blob, some, note) {
 	const step = Math.min(8e6, Math.max(262144, Math.ceil(blob.size / 16)));
 	// The service may name itself otherwise than the page does.
 	const put = async (range, body) => {
@@ -40,18 +55,17 @@ async function sendBytes(url, blob, note) {
 		await answer.text().catch(() => {});
 		return answer.headers.has("X-Http-Status-Code-Override") ? Number(/-(\d+)$/.exec(answer.headers.get("Range"))?.[1] ?? -1) + 1 : blob.size;
 	};
-	for (let from = 0, isUnsure = false; from < blob.size; note(from)) {
-		from = await patiently(() => {
-			const to = Math.min(from + step, blob.size), again = isUnsure;
-			isUnsure = !again;
-			return again ? put("*", new Blob()) : put(`${from}-${to - 1}`, blob.slice(from, to)).then(stored => ((isUnsure = false), stored));
-		});
+	for (let from = 0; from < blob.size; note(from)) {
+		// Of a file that has changed, fetch would say that the service does not answer.
+		const to = Math.min(from + step, blob.size), part = new Blob([await blob.slice(from, to).arrayBuffer()]);
+		from = await patiently(isUnsure => (isUnsure ? put("*", new Blob()) : put(`${from}-${to - 1}`, part)), some);
 	}
 }
 
-async function sha256(file) {
-	const digest = await crypto.subtle.digest("SHA-256", await file.arrayBuffer());
-	return Array.from(new Uint8Array(digest), byte => byte.toString(16).padStart(2, "0")).join("");
+// Return the content of a file, which no longer changes, and its hash if the browser can make it.
+async function read(file) {
+	const bytes = await file.arrayBuffer(), digest = await crypto.subtle?.digest("SHA-256", bytes);
+	return [new Blob([bytes], {type: file.type}), digest && Array.from(new Uint8Array(digest), byte => byte.toString(16).padStart(2, "0")).join("")];
 }
 
 async function sendBatch(slug, mine, files) {
@@ -63,31 +77,34 @@ async function sendBatch(slug, mine, files) {
 		pack: mine.every(item => item.sha256),
 	};
 	const headers = {"Idempotency-Key": mine[0].id};
-	const batch = await patiently(() => post(at`buckets/${slug}/batches`, body, null, {headers}));
+	const batch = await patiently(() => post(at`buckets/${slug}/batches`, body, null, {headers}), mine);
 	for (const each of batch.rejected) change([itemOf(each)], {state: "refused", error: each.error.message});
 	change(batch.items.map(itemOf), {batch: batch.batch_id});
 	if (batch.pack) {
 		const blob = new Blob([...batch.items].sort((a, b) => a.offset - b.offset).map(each => files.get(each.client_file_id)));
-		await sendBytes(batch.pack.upload_url, blob, sent => {
+		await sendBytes(batch.pack.upload_url, blob, batch.items.map(itemOf), sent => {
 			for (const each of batch.items) itemOf(each).sent = Math.max(0, Math.min(each.size_bytes, sent - each.offset));
 			change([]);
 		});
 	} else {
-		for (const each of batch.items) await sendBytes(each.upload_url, files.get(each.client_file_id), sent => change([itemOf(each)], {sent}));
+		for (const each of batch.items) {
+			const item = itemOf(each);
+			await sendBytes(each.upload_url, files.get(item.id), [item], sent => change([item], {sent})).catch(error =>
+				change([item], {state: "refused", error: error instanceof DOMException ? UNREADABLE : error.message}));
+		}
 	}
-	await finish(slug, batch.batch_id);
+	await finish(slug, batch.batch_id, "abandon_pending");
 }
 
-// Make sources of what was sent of a batch, and note what was not.
-async function finish(slug, batchId) {
+// Make sources of what was sent of a batch, and note what was not. Without `mode`, a copy of this tab can go on sending.
+async function finish(slug, batchId, mode) {
 	const itemsOf = each => items.filter(item => item.batch === batchId && item.id === each.client_file_id);
 	const found = await patiently(() => post(at`buckets/${slug}/batches/${batchId}/finalize`, {}));
 	for (const each of [...found.finalized, ...found.replayed]) change(itemsOf(each), {state: each.status || "queued", source: each.knowledge_id});
 	for (const each of found.failed) change(itemsOf(each), {state: "refused", error: each.error.message});
-	if (found.pending.some(each => each.reason === "time_budget_exhausted")) return finish(slug, batchId);
-	const reasons = {checksum_mismatch: "The file changed while it was sent. Add it again.", blob_not_uploaded: "It was not sent. Add it again."};
-	for (const each of found.pending) change(itemsOf(each), {state: "lost", error: reasons[each.reason]});
-	if (found.pending.length) await post(at`buckets/${slug}/batches/${batchId}/finalize`, {mode: "abandon_pending"}).catch(() => {});
+	if (found.pending.some(each => each.reason === "time_budget_exhausted")) return finish(slug, batchId, mode);
+	for (const each of found.pending) change(itemsOf(each).filter(isRunning), {state: "lost", error: LOST});
+	if (mode && found.pending.length) await post(at`buckets/${slug}/batches/${batchId}/finalize`, {mode}).catch(() => {});
 	follow(batchId);
 }
 
@@ -100,21 +117,23 @@ async function follow(batchId) {
 	change([], {});
 }
 
-// Add files, as pairs of name and file. What this tab has sent there already is left out.
+// Add files, as pairs of name and file or null. What this tab has sent there already is left out.
 async function addFiles(slug, pairs) {
-	const files = new Map();
-	const added = pairs.map(([name, file], at) => {
-		const item = {id: `${Date.now()}-${Math.random()}-${at}`, bucket: slug, name, size: file.size, state: "reading"};
-		files.set(item.id, file);
-		return item;
-	});
-	items.push(...added);
+	const added = pairs.map(([name, file], at) => ({id: `${Math.random()}-${at}`, bucket: slug, name, size: file?.size || 0, state: "reading"}));
+	items = items.concat(added);
 	change([], {});
 	for (let at = 0; at < added.length; ) {
-		const group = [];
+		const group = [], files = new Map();
 		for (let size = 0; at < added.length && group.length < FILES && size + added[at].size <= Math.max(PACK_BYTES, added[at].size); at++) {
-			const item = added[at], {name, size: own} = item;
-			if (crypto.subtle && own < PACK_BYTES) item.sha256 = await sha256(files.get(item.id)).catch(() => undefined);
+			const item = added[at], {id, name, size: own} = item;
+			let file = pairs[at][1];
+			try {
+				if (own < PACK_BYTES) [file, item.sha256] = await read(file);
+				files.set(id, file);
+			} catch {
+				change([item], {state: "refused", error: UNREADABLE});
+				continue;
+			}
 			const twin = item.sha256 && items.find(one => one.source && one.bucket === slug && one.name === name && one.sha256 === item.sha256);
 			if (twin) items.splice(items.indexOf(item), 1);
 			else size += group.push(item) && own;
@@ -127,18 +146,23 @@ async function addFiles(slug, pairs) {
 export function restoreUploads() {
 	if (items.length) return;
 	items = JSON.parse(sessionStorage.getItem(PLACE) || "[]");
-	change(items.filter(item => isRunning(item) && !item.batch), {state: "lost", error: "The page was reloaded before it was sent. Add it again."});
+	change(items.filter(item => isRunning(item) && !item.batch), {state: "lost", error: LOST});
 	for (const {batch, bucket} of new Map(items.filter(item => item.batch && isRunning(item)).map(item => [item.batch, item])).values()) finish(bucket, batch).catch(() => {});
 }
 
+// The files of a dropped entry, as pairs of name and file; null for what can't be read.
 async function readEntry(entry, start) {
-	const name = start + entry.name;
-	if (entry.isFile) return [[name, await new Promise((take, fail) => entry.file(take, fail))]];
-	const reader = entry.createReader(), found = [];
-	for (let some; (some = await new Promise((take, fail) => reader.readEntries(take, fail))).length; ) {
-		for (const each of some) found.push(...(await readEntry(each, `${name}/`)));
+	const name = start + entry.name, found = [];
+	try {
+		if (entry.isFile) return [[name, await new Promise((take, fail) => entry.file(take, fail))]];
+		const reader = entry.createReader();
+		for (let some; (some = await new Promise((take, fail) => reader.readEntries(take, fail))).length; ) {
+			for (const each of some) found.push(await readEntry(each, `${name}/`));
+		}
+	} catch {
+		found.push([[name, null]]);
 	}
-	return found;
+	return found.flat();
 }
 
 function itemRow({name, size}) {
@@ -146,8 +170,7 @@ function itemRow({name, size}) {
 	const bar = h("progress", {max: size || 1, "aria-label": `Sent of ${name}`});
 	return Object.assign(h("li", state, h("span.grow", said(name), note), bar), {
 		update(item) {
-			const label = {reading: "waiting", sending: "being sent", refused: "refused", lost: "not sent"}[item.state];
-			show(state, badge(label ? [label, isBad(item) ? "bad" : "wait"] : stateOf({...item, status: item.state})));
+			show(state, badge(isBad(item) ? [item.state === "lost" ? "not sent" : item.state, "bad"] : stateOf({...item, status: item.state})));
 			bar.value = item.sent || 0;
 			bar.hidden = item.state !== "sending";
 			put(note, item.error || "");
@@ -155,8 +178,7 @@ function itemRow({name, size}) {
 	});
 }
 
-export function showUploads(slug, signal, main, mayAdd) {
-	const [zone, panel, summary, clear, list] = [".drop", ".uploads", ".uploads p", ".uploads button", ".files"].map(each => main.querySelector(each));
+export function showUploads(slug, signal, main, {zone, panel, sums, clear, list}, mayAdd) {
 	const isOver = item => item.bucket === slug && (item.ready || isBad(item));
 	clear.onclick = () => {
 		items = items.filter(item => !isOver(item));
@@ -166,8 +188,8 @@ export function showUploads(slug, signal, main, mayAdd) {
 		const mine = items.filter(item => item.bucket === slug), bad = mine.filter(isBad).length;
 		panel.hidden = !mine.length;
 		clear.hidden = !mine.some(isOver);
-		put(summary, listed(bad && `${number(bad)} failed`, `${number(mine.filter(item => item.ready).length)} of ${count(mine.length, "file")} ready`));
-		summary.classList.toggle("bad", bad > 0);
+		put(sums, listed(bad && `${number(bad)} failed`, `${number(mine.filter(item => item.ready).length)} of ${count(mine.length, "file")} ready`));
+		sums.classList.toggle("bad", bad > 0);
 		const order = item => (isBad(item) ? 0 : item.ready ? 2 : 1);
 		keyed(list, mine.sort((a, b) => order(a) - order(b)), item => item.id, itemRow);
 	}, 150);

@@ -37,4 +37,5 @@ def open_page(browser: Any) -> Iterator[OpenPage]:
         ]
         refused = [each for each in page.complaints() if "Content Security Policy" in each or "TypeError" in each]
         assert (foreign, refused) == ([], [])
-        page.run("sessionStorage.clear()")
+        # The console keeps its list of uploads when it is left.
+        page.run("sessionStorage.clear(); addEventListener('pagehide', () => sessionStorage.clear())")
