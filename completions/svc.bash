@@ -5,7 +5,7 @@ _svc() {
     COMPREPLY=()
     for ((index = 1; index < COMP_CWORD; index++)); do
         case "$where ${COMP_WORDS[index]}" in
-            "svc upload" | "svc import" | "svc sync" | "svc diff" | "svc ignore" | "svc ignore check" | "svc ignore list" | "svc watch" | "svc watch run" | "svc watch add" | "svc watch rm" | "svc watch ls" | "svc watch status" | "svc watch flush" | "svc watch log" | "svc status" | "svc wait" | "svc search" | "svc ask" | "svc cite" | "svc cite verify" | "svc eval" | "svc bucket" | "svc bucket ls" | "svc bucket create" | "svc bucket set" | "svc bucket show" | "svc bucket archive" | "svc bucket export" | "svc bucket import" | "svc bucket rm" | "svc source" | "svc source ls" | "svc source show" | "svc source text" | "svc source get" | "svc source set" | "svc source retry" | "svc source refresh" | "svc source attach" | "svc source detach" | "svc source rm" | "svc batch" | "svc batch show" | "svc agent" | "svc agent ls" | "svc agent create" | "svc agent show" | "svc agent set" | "svc agent rm" | "svc console" | "svc events" | "svc webhook" | "svc webhook deliveries" | "svc webhook resend" | "svc webhook secret" | "svc webhook verify" | "svc webhook listen" | "svc key" | "svc key create" | "svc key ls" | "svc key revoke" | "svc mcp" | "svc daemon" | "svc daemon run" | "svc daemon start" | "svc daemon stop" | "svc daemon restart" | "svc daemon status" | "svc daemon logs" | "svc daemon install" | "svc daemon uninstall" | "svc auth" | "svc auth login" | "svc auth logout" | "svc auth status" | "svc auth token" | "svc config" | "svc config path" | "svc config get" | "svc config set" | "svc config trust" | "svc config list" | "svc doctor" | "svc completion" | "svc help")
+            "svc upload" | "svc import" | "svc sync" | "svc diff" | "svc ignore" | "svc ignore check" | "svc ignore list" | "svc watch" | "svc watch run" | "svc watch add" | "svc watch rm" | "svc watch ls" | "svc watch status" | "svc watch flush" | "svc watch log" | "svc status" | "svc wait" | "svc search" | "svc ask" | "svc cite" | "svc cite verify" | "svc eval" | "svc bucket" | "svc bucket ls" | "svc bucket create" | "svc bucket set" | "svc bucket show" | "svc bucket archive" | "svc bucket export" | "svc bucket import" | "svc bucket rm" | "svc source" | "svc source ls" | "svc source show" | "svc source text" | "svc source get" | "svc source set" | "svc source retry" | "svc source refresh" | "svc source attach" | "svc source detach" | "svc source rm" | "svc batch" | "svc batch show" | "svc agent" | "svc agent ls" | "svc agent create" | "svc agent show" | "svc agent set" | "svc agent rm" | "svc console" | "svc events" | "svc webhook" | "svc webhook deliveries" | "svc webhook resend" | "svc webhook secret" | "svc webhook verify" | "svc webhook listen" | "svc key" | "svc key create" | "svc key ls" | "svc key revoke" | "svc mcp" | "svc daemon" | "svc daemon run" | "svc daemon start" | "svc daemon stop" | "svc daemon restart" | "svc daemon status" | "svc daemon logs" | "svc daemon install" | "svc daemon uninstall" | "svc auth" | "svc auth login" | "svc auth logout" | "svc auth status" | "svc auth token" | "svc config" | "svc config path" | "svc config get" | "svc config set" | "svc config trust" | "svc config list" | "svc doctor" | "svc completion" | "svc help" | "svc help ignore" | "svc help watch" | "svc help cite" | "svc help bucket" | "svc help source" | "svc help batch" | "svc help agent" | "svc help webhook" | "svc help key" | "svc help daemon" | "svc help auth" | "svc help config")
                 where="$where ${COMP_WORDS[index]}" ;;
         esac
     done
@@ -628,10 +628,6 @@ _svc() {
             COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
         "svc completion --base-url")
             return ;;
-        "svc help --progress")
-            COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
-        "svc help --base-url")
-            return ;;
     esac
     case "$where" in
         "svc") commands="upload import sync diff ignore watch status wait search ask cite eval bucket source batch agent console events webhook key mcp daemon auth config doctor completion help" flags="--version --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
@@ -720,7 +716,19 @@ _svc() {
         "svc config list") commands="" flags="--explain --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc doctor") commands="" flags="--json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc completion") commands="bash zsh fish powershell" flags="--json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc help") commands="" flags="--json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc help") commands="upload import sync diff ignore watch status wait search ask cite eval bucket source batch agent console events webhook key mcp daemon auth config doctor completion help options" flags="--help" ;;
+        "svc help ignore") commands="check list" flags="--help" ;;
+        "svc help watch") commands="run add rm ls status flush log" flags="--help" ;;
+        "svc help cite") commands="verify" flags="--help" ;;
+        "svc help bucket") commands="ls create set show archive export import rm" flags="--help" ;;
+        "svc help source") commands="ls show text get set retry refresh attach detach rm" flags="--help" ;;
+        "svc help batch") commands="show" flags="--help" ;;
+        "svc help agent") commands="ls create show set rm" flags="--help" ;;
+        "svc help webhook") commands="deliveries resend secret verify listen" flags="--help" ;;
+        "svc help key") commands="create ls revoke" flags="--help" ;;
+        "svc help daemon") commands="run start stop restart status logs install uninstall" flags="--help" ;;
+        "svc help auth") commands="login logout status token" flags="--help" ;;
+        "svc help config") commands="path get set trust list" flags="--help" ;;
     esac
     [[ $current == -* ]] && commands="$flags"
     [[ -n $commands ]] && COMPREPLY=($(compgen -W "$commands" -- "$current"))

@@ -88,6 +88,7 @@ VERBS = "ls create set show archive export import rm"
 
 def test_bash_completes_commands_options_and_values() -> None:
     offers = {"bucket ": VERBS, "--progress p": "plain", "--json sea": "search", "completion z": "zsh"}
+    offers |= {"help opt": "options", "help bucket ": VERBS, "help bucket exp": "export"}
     for line, offered in {**OFFERED, **offers, "upload --title ": "", "upload ": ""}.items():
         assert _run("bash", "-c", _ASK_BASH, "bash", "svc", *line.split(" ")) == offered.split(" "), line
 

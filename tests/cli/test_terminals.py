@@ -33,6 +33,16 @@ def test_status_watch_ends_when_all_sources_are_settled(shared_installation: Ins
     assert "watched" in shown
 
 
+def test_status_watch_leaves_one_screen_that_begins_with_what_failed(shared_installation: Installation) -> None:
+    for number in range(45):
+        assert shared_installation.svc("bucket", "create", f"screen-{number}").exit == 0
+    _upload(shared_installation, "broken.pdf", "screen-44", BROKEN)
+    shown = on_terminal(shared_installation, "status", "--watch", LINES="40")[1].rpartition("\x1b[2K")[2]
+    assert shown.count("\n") <= 39
+    assert "screen-44" in "".join(shown.splitlines()[:4])
+    assert shared_installation.svc("status", "--watch").stdout.count("\n") > 45, "a pipe gets everything"
+
+
 def test_login_prompt_does_not_show_the_key(shared_installation: Installation) -> None:
     login = ("auth", "login")
     code, shown = on_terminal(shared_installation, *login, after="API key", typed=f"{shared_installation.key}\n")
@@ -67,7 +77,7 @@ def test_several_buckets_are_deleted_after_one_question(shared_installation: Ins
     code, shown = on_terminal(shared_installation, "bucket", "rm", "one", "two", "--wait", typed="yes\n")
     assert code == 0
     assert shown.count("[y/N]") == 1
-    assert "one (1 sources), two (1 sources)" in shown
+    assert "one (1 source), two (1 source)" in shown
     assert {shared_installation.svc("bucket", "show", bucket).exit for bucket in ("one", "two")} == {5}
 
 

@@ -56,14 +56,17 @@ class Screen:
         if self._live is not None:
             from rich.text import Text
 
-            # What failed comes first, so that the rest is cut.
-            lines, room = text.split("\n"), max(2, self._live.console.height - 1)
-            if len(lines) > room:
-                text = "\n".join([*lines[: room - 1], f"and {len(lines) - room + 1} more lines"])
+            text = fit(text, self._live.console.height)
             self._live.update(Text.from_ansi(clean_styled(text)), refresh=True)
         elif time.monotonic() - self._said_s >= PLAIN_INTERVAL_S:
             self._said_s = time.monotonic()
             self._console.message(text.replace("\n", "; "))
+
+
+def fit(text: str, height: int) -> str:
+    """Cut a text to a screen of this height. What failed comes first, so that the rest is cut."""
+    lines, room = text.split("\n"), max(2, height - 1)
+    return text if len(lines) <= room else "\n".join([*lines[: room - 1], f"and {len(lines) - room + 1} more lines"])
 
 
 app = new_app()
@@ -114,7 +117,15 @@ def status(
         answer = view.watch() if watch else view.look()
     if engines := connection.health.answer.get("engines"):
         answer = {**answer, "engines": engines}
-    call.console.show(answer, lambda: view.text(answer))
+
+    def text() -> str:
+        if not watch or not is_terminal(call.console.out):
+            return view.text(answer)
+        from shutil import get_terminal_size
+
+        return fit(view.text(answer), get_terminal_size().lines)
+
+    call.console.show(answer, text)
     return Exit.DONE
 
 

@@ -6,7 +6,7 @@ These scripts take 1 ms, and start `svc` only for names, such as those of bucket
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from svc_cli.settings import RULES
@@ -50,7 +50,14 @@ class CommandPlace:
 
 def grammar_of(root: Any) -> list[CommandPlace]:
     """List every command and group, parents first. `root` is the `svc` command."""
-    return list(_places(root, "svc"))
+    places = [each for each in _places(root, "svc") if each.path != "svc help"]
+    helped = [
+        CommandPlace(f"svc help{each.path[3:]}", each.commands, places[-1].flags[-1:], "none")
+        for each in places
+        if each.commands
+    ]
+    more = ("options", "Show the options that every command takes")
+    return [*places, replace(helped[0], commands=(*helped[0].commands, more)), *helped[1:]]
 
 
 def _places(command: Any, path: str) -> Iterator[CommandPlace]:
