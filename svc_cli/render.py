@@ -118,10 +118,15 @@ def state_of(source: Mapping[str, Any]) -> str:
     return "syncing" if source.get("status") == "active" else str(source.get("status") or "unknown")
 
 
+def certainty(confidence: float) -> str:
+    """Format how certain recognised text is, rounded down: no scan is 100 % certain."""
+    return f"{min(int(confidence * 100 + 1e-9), 99)}%"
+
+
 def place_of(location: Mapping[str, Any]) -> str:
     """Describe where a passage is in its document, such as `page 3` or `lines 4-7`."""
     if location.get("page"):
-        scanned = f" (scan, {location.get('confidence') or 0:.0%} certain)" if location.get("ocr") else ""
+        scanned = f" (scan, {certainty(location.get('confidence') or 0)} certain)" if location.get("ocr") else ""
         return f"page {location['page']}{scanned}"
     first, last = location.get("line_start"), location.get("line_end")
     if not first:

@@ -261,12 +261,17 @@ async def attach_source(context: Context, key: KeyRow, bucket: str, source_id: s
 
 
 async def retry_source(context: Context, key: KeyRow, source_id: str) -> SourceRow:
-    """Queue a failed source for indexing from its stored bytes. The source gets the full number of attempts again."""
+    """Queue a source that failed, or that has pages without text, for indexing from its stored bytes.
+
+    The source gets the full number of attempts again.
+    """
 
     def work(connection: Connection) -> SourceRow:
         source = get_reachable_source(connection, key, source_id)
-        if source.status != readiness.FAILED:
-            raise refusal("", f"Only a failed source can be retried; {source_id} is {source.status}.")
+        has_unread = source.extraction is not None and bool(source.extraction.get("pages_without_text"))
+        if source.status != readiness.FAILED and not (source.status == readiness.ACTIVE and has_unread):
+            reason = "and no page of it lacks text: another try can't help."
+            raise refusal("", f"{source_id} is {source.status}, {reason}")
         delete_pages(connection, source.id, only_problems=True)
         return requeue(connection, context, source, key.id)
 

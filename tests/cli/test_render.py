@@ -59,6 +59,11 @@ def test_place_of_a_passage_is_its_page_or_its_lines() -> None:
         assert place_of({"page": page, "line_start": first, "line_end": last}) == place
 
 
+@pytest.mark.parametrize(("confidence", "certain"), [(1.0, "99%"), (0.995, "99%"), (0.87, "87%"), (0.29, "29%")])
+def test_text_from_a_scan_is_never_quite_certain(confidence: float, certain: str) -> None:
+    assert place_of({"page": 3, "ocr": True, "confidence": confidence}) == f"page 3 (scan, {certain} certain)"
+
+
 def test_a_source_has_one_word_for_its_state() -> None:
     states = {(True, "active"): "ready", (False, "active"): "syncing"}
     states |= {(False, status): status for status in ("queued", "failed")}

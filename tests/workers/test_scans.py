@@ -172,6 +172,20 @@ def test_pages_over_the_limit_are_named(make_scanning: MakeScanning) -> None:
     ]
 
 
+def test_a_scan_of_which_pages_were_not_read_can_be_retried(make_scanning: MakeScanning) -> None:
+    before = make_scanning(ocr_pages=2)
+    before.start()
+    source_id = before.add_ready(scan(3), filename="scan.pdf")
+    before.close()
+    after = make_scanning()
+    after.start()
+    after.post(f"/v1/sources/{source_id}/retry")
+    after.wait_ready(source_id)
+    source = after.source(source_id)
+    assert (source["extraction"]["pages_without_text"], source["warnings"]) == ([], [])
+    assert "no page of it lacks text" in after.ask("POST", f"/v1/sources/{source_id}/retry").text
+
+
 def test_a_document_is_read_again_with_the_pages_that_are_stored(make_scanning: MakeScanning) -> None:
     daemon = make_scanning()
     daemon.start()
@@ -198,10 +212,10 @@ def test_a_scan_from_a_url_is_recognised_again_when_it_changes(scanning: Daemon,
         else:
             assert scanning.post(f"/v1/sources/{source_id}/refresh", 202)["status"] == "queued"
             scanning.wait_ready(source_id)
-        scanning.wait(lambda: scanning.found("ochre") == [source_id], "the new text is found")
+        scanning.wait(lambda: scanning.source(source_id)["extraction"]["pages"] == 2, "the new pages are read")
     source = scanning.source(source_id)
     assert (source["ready"], source["extraction"]["recognized_pages"]) == (True, {"1": 0.97, "2": 0.97})
-    assert (scanning.found("umber"), pages_read(scanning)) == ([], 2)
+    assert (scanning.found("ochre"), scanning.found("umber"), pages_read(scanning)) == ([source_id], [], 2)
 
 
 def test_a_scan_that_failed_is_read_once_it_can_be(make_scanning: MakeScanning) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from svc_cli.console import Console, clean, is_terminal
 from svc_cli.errors import UsageError
-from svc_cli.render import counted, duration, fields, place_of, scan_progress, size, state_of, table
+from svc_cli.render import certainty, counted, duration, fields, place_of, scan_progress, size, state_of, table
 from svc_cli.transfer.downloads import checked, writing
 from svc_daemon.wire import JsonMapping
 
@@ -159,7 +159,11 @@ def _scan_of(source: JsonMapping) -> str | None:
     if "pages_total" in source.get("progress", ()):
         return scan_progress(source["progress"])
     pages = (source.get("extraction") or {}).get("recognized_pages")
-    return f"{counted(len(pages), 'page')} recognised, at least {min(pages.values()):.0%} certain" if pages else None
+    return (
+        f"{counted(len(pages), 'page')} recognised, at least {certainty(min(pages.values()))} certain"
+        if pages
+        else None
+    )
 
 
 def _schedule_of(refresh: JsonMapping) -> str | None:

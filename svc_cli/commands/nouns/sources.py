@@ -185,7 +185,7 @@ def retry(
     ] = None,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Index a failed source, or all of a bucket or all scans, again, from the stored bytes."""
+    """Index a source again that failed or has unread pages, or all failed ones of a bucket, from the stored bytes."""
     if [source is not None, failed, ocr].count(True) != 1 or (failed and bucket is None) or (code and not failed):
         raise UsageError(
             "One source, or a bucket's failed ones, can be retried.",
