@@ -92,9 +92,7 @@ def whole_error(error: Mapping[str, Any]) -> dict[str, Any]:
 def find_hint(error: Mapping[str, Any]) -> str | None:
     """Return the hint for an error of the API."""
     if error["code"] == "storage_full" and (error.get("details") or {}).get("engine"):
-        return (
-            "nothing was stored: run the same command again when it is back. `svc doctor` shows what is wrong with it."
-        )
+        return "run the same command again when it is back; `svc doctor` shows what is wrong with it."
     return HINTS.get(error["code"])
 
 

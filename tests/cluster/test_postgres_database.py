@@ -200,7 +200,7 @@ def test_database_reconnects_after_restarts_and_outages_of_the_server(
         number = len(database.read(ids)) + 1
         assert database.write(insert(number)) == number
     engine.stop()
-    with caplog.at_level(logging.INFO):
+    with caplog.at_level(logging.DEBUG):
         for call in (lambda: database.write(insert(9)), lambda: database.read(ids), lambda: database.look(ids)):
             for _ in range(3):
                 with pytest.raises(StorageError) as refused:

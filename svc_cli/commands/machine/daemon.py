@@ -88,9 +88,10 @@ def status(call: Invocation) -> Exit:
     daemon = installation.find()
     if daemon is not None:
         service: JsonMapping = {}
-        # An older daemon lacks the route, and the key may be lost; what is known is shown.
-        with suppress(SvcError), connected(call.settings, call.console, base_url=daemon.base_url) as (client, _):
-            service = client.status()
+        if "postgresql" not in daemon.health.away:
+            # An older daemon lacks the route, and the key may be lost; what is known is shown.
+            with suppress(SvcError), connected(call.settings, call.console, base_url=daemon.base_url) as (client, _):
+                service = client.status()
         _show(call, daemon, service=service)
         return Exit.DONE
     root = str(installation.files.root)

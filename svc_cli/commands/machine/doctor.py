@@ -144,7 +144,9 @@ def check_daemon(call: Invocation) -> Iterator[Finding]:
         yield Finding("daemon", "warning", "not running", "the next command starts it, and so does `svc daemon start`.")
     else:
         yield Finding("daemon", "ok", f"version {daemon.health.version} at {daemon.base_url}, process {daemon.pid}")
-        if shortage := daemon.health.answer.get("shortage"):
+        shortage = daemon.health.answer.get("shortage")
+        # An engine that is away is reported below.
+        if shortage and not any(shortage["message"] in each for each in daemon.health.away.values()):
             hint = "accepted work waits, and continues automatically when the shortage is over."
             yield Finding("shortage", "warning", f"{shortage['message']} Since {shortage['since']}.", hint)
         yield from _judge_engines(daemon.health)
@@ -198,6 +200,8 @@ def check_service(call: Invocation) -> Iterator[Finding]:
         yield Finding("key", "ok", f"{connection.credential.masked} from {connection.credential.source}")
         if not connection.destination.admin_key:
             yield from _judge_engines(connection.health)
+        if "postgresql" in connection.health.away:
+            return  # every call would be repeated for a while, and fail
         try:
             listed = client.buckets(members=False)["buckets"]
             buckets = counted(len(listed), "bucket")
@@ -217,16 +221,19 @@ def check_service(call: Invocation) -> Iterator[Finding]:
         unread = count_members(listed, "unread_scan_member_count")
         yield _judge_recognition(ocr, counted(unread, "scan") if unread else "")
     yield from agents
-    if not writing:
-        return
+    if writing:
+        yield _judge_writing(writing)
+
+
+def _judge_writing(writing: Mapping[str, Any]) -> Finding:
+    """Report whether a model writes answers, and whether its server answers."""
     if writing["state"] == "off":
-        yield Finding("answers", "ok", "quoted from the sources; no model writes them (SVC_LLM_BASE_URL)")
-    elif writing["state"] == "failing":
+        return Finding("answers", "ok", "quoted from the sources; no model writes them (SVC_LLM_BASE_URL)")
+    if writing["state"] == "failing":
         # `failed`, not `warning`, since every question gets an error now.
         hint = "`svc daemon restart` applies changed settings."
-        yield Finding("answers", "failed", f"{writing['model']} can't write them. {writing['message']}", hint)
-    else:
-        yield Finding("answers", "ok", f"{writing['model']} writes them, and its server answers")
+        return Finding("answers", "failed", f"{writing['model']} can't write them. {writing['message']}", hint)
+    return Finding("answers", "ok", f"{writing['model']} writes them, and its server answers")
 
 
 def _agents(client: "Client") -> list[Finding]:

@@ -59,6 +59,7 @@ _CAUSES = {
     "connection slots": "it has no connection left",
     "starting up": "it is starting",
     "shutting down": "it is stopping",
+    "closed the connection": "it has ended the connection",
     "administrator command": "it is stopping",
     "read-only": "it accepts no writes",
     "recovery": "it accepts no writes",
@@ -166,7 +167,7 @@ class PostgresServer:
     def connect(self, *settings: str) -> ServerConnection:
         """Open a connection with these settings. Raises NoConnection, without waiting during an outage."""
         if self._is_out:
-            raise NoConnection("the last attempt to connect failed, and a thread keeps trying", self._cause)
+            raise NoConnection(f"PostgreSQL can't be used: {self._cause}", self._cause)
         try:
             return self._open(settings)
         except NoConnection:
@@ -211,7 +212,7 @@ class PostgresServer:
             if self._is_out or self._closing.is_set():
                 return
             self._is_out = True
-        log.warning("the database can't be reached (%s); requests are refused until it is back", self._cause)
+        log.debug("the database can't be reached (%s); requests are refused until it is back", self._cause)
         threading.Thread(target=self._probe, name="database-probe", daemon=True).start()
 
     def _probe(self) -> None:
@@ -222,7 +223,7 @@ class PostgresServer:
                 log.debug("the database can't be reached yet: %s", error)
             else:
                 self._is_out = False
-                log.info("the database is in reach again")
+                log.debug("the database is in reach again")
                 return
 
 

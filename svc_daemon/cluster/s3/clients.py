@@ -184,7 +184,7 @@ class ObjectClient:
             yield
         except self._errors as error:
             cause = _find_cause(str(error))
-            log.warning("the object store does not answer or refuses: %s", cause)
+            log.debug("the object store does not answer or refuses: %s", cause)
             # With `from error`, the log would contain the original text.
             raise StoreUnavailable(_MESSAGE.format(cause), ENGINE) from None
 
