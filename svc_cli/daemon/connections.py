@@ -10,7 +10,6 @@ from svc_cli.daemon.probes import DaemonHealth, refuse_other_installation
 from svc_cli.daemon.process import Installation
 from svc_cli.daemon.services import reach
 from svc_cli.deadlines import Deadline
-from svc_cli.errors import ApiError
 from svc_cli.interrupts import shielded
 from svc_cli.settings import CliSettings
 from svc_daemon.wire.local_daemons import digest_settings
@@ -60,7 +59,8 @@ def connected(
         proof=destination.proof,
     ) as client:
         client.deadline = deadline or client.deadline
-        if destination.admin_key and not is_new:
+        # While PostgreSQL is away, each call is repeated for a while, and fails.
+        if destination.admin_key and not is_new and "postgresql" not in health.away:
             _warn_of_unused_settings(client, destination, settings, console)
         yield client, ServiceConnection(destination, health, credential, is_new)
 
@@ -90,11 +90,7 @@ def _warn_of_unused_settings(
     wanted = {name: value for name, value in settings.environ.items() if name.startswith(LIMIT_PREFIX) and value}
     if not wanted:
         return
-    try:
-        limits = client.limits()["limits"]
-    except ApiError:
-        # The command itself says what is wrong with the service.
-        return
+    limits = client.limits()["limits"]
     for name, value in sorted(wanted.items()):
         limit = limits.get(name.removeprefix(LIMIT_PREFIX).lower())
         if limit is None:

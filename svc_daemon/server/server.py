@@ -37,7 +37,7 @@ from svc_daemon.core.times import Clock
 from svc_daemon.data_directory import has_state, lock_directory, make_folders, measure_files
 from svc_daemon.embed.choices import Choice, OperatorsChoice
 from svc_daemon.embed.installed_models import ModelFolder
-from svc_daemon.errors import StorageError
+from svc_daemon.errors import ServiceError, StorageError
 from svc_daemon.extract.child_limits import CageLimits
 from svc_daemon.extract.extractors import Extractor
 from svc_daemon.extract.scans.recognizers import choose as choose_recognizer
@@ -61,7 +61,7 @@ from svc_daemon.server.engines import EMBEDDED, Engines, choose_engines
 from svc_daemon.server.sockets import base_url_of, bind, bound_arenas, most_connections, notifying_service_manager
 from svc_daemon.server.uvicorn_server import Server, run_until_stopped
 from svc_daemon.settings.daemon import Role, Settings
-from svc_daemon.settings.limits import Limits
+from svc_daemon.settings.limits import Limits, SettingError
 from svc_daemon.settings.servers import LlmSettings
 from svc_daemon.store.files.staging import clear_away
 from svc_daemon.wire.local_daemons import digest_settings
@@ -136,7 +136,12 @@ def serve(settings: Settings) -> None:
         )
         # The operator may allow private addresses, but no request may go to this daemon itself.
         fetcher = Fetcher(AddressPolicy(allowed, own=(ip_address(host), port)), limits)
-        asyncio.run(_serve(settings, files, listener, fetcher, certificate))
+        try:
+            asyncio.run(_serve(settings, files, listener, fetcher, certificate))
+        except (ServiceError, SettingError) as error:
+            # Nobody may see what the daemon prints.
+            log.error("%s", error.message if isinstance(error, ServiceError) else error)  # noqa: TRY400
+            raise
 
 
 async def _serve(

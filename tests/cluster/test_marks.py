@@ -78,6 +78,7 @@ def test_node_with_another_prefix_or_another_milvus_is_refused_and_leaves_nothin
     assert_refused(prefix.operate("serve"), "The S3 store that SVC_BLOBS_URL names", "correct SVC_BLOBS_URL")
     milvus = make_node("milvus", SVC_INDEX_URL=other_milvus.url)
     assert_refused(milvus.operate("serve"), "The Milvus that SVC_INDEX_URL names", "correct SVC_INDEX_URL")
+    assert "correct SVC_BLOBS_URL" in prefix.files.log.read_text()
     assert (keys(prefix), collections(other_milvus.url)) == ([], [])
     assert make_node("third").start().stop() == 0, "a node with the right addresses joins"
     if source_id:
