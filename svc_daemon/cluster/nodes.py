@@ -130,5 +130,7 @@ def join_cluster(stack: ExitStack | AsyncExitStack, url: str, node: str, limits:
         hangs = "it does not answer in time" if session.waits_s > HANGING_S else None
         if cause := listener.problem or hangs:
             raise StoreUnavailable(f"PostgreSQL can't be used: {cause}.", ENGINE)
+        if session.problem:
+            raise StoreUnavailable(session.problem, ENGINE)
 
     return Cluster(locks, SharedRateLimits(limits, transactions), session.now_s, check_server)

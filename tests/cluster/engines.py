@@ -126,7 +126,10 @@ class Engine:
 
     def _signal(self, number: signal.Signals) -> None:
         if self._process is not None:
-            os.killpg(self._process.pid, number)
+            # PostgreSQL's children have sessions of their own.
+            process = psutil.Process(self._process.pid)
+            for each in (process, *process.children(recursive=True)):
+                each.send_signal(number)
 
     def _end(self, number: signal.Signals) -> None:
         process, self._process = self._process, None

@@ -44,14 +44,17 @@ def test_documents_wait_without_counting_attempts_while_the_index_is_unavailable
 
 
 def engine_of(node: Installation, name: str) -> dict[str, Any]:
-    health = node.health()
-    assert health is not None
+    health = wait_until(node.health, "an answer to /healthz", 60)
     (found,) = (each for each in health["engines"] if each["name"] == name)
     return dict(found)
 
 
-def stop(engines: RunningEngines, name: str) -> Callable[[], None]:
-    """Take an engine away, and return the function that brings it back."""
+def stop(engines: RunningEngines, name: str, *, hangs: bool) -> Callable[[], None]:
+    """Take an engine away, or let it hang, and return the function that brings it back."""
+    if hangs:
+        engine = {"postgresql": engines.postgres, "s3": engines.store.proxy, "milvus": engines.milvus.engine}[name]
+        engine.suspend()
+        return engine.resume
     if name == "postgresql":
         engines.postgres.stop()
         return lambda: engines.postgres.start(engines.postgres.is_ready)
@@ -62,16 +65,17 @@ def stop(engines: RunningEngines, name: str) -> Callable[[], None]:
     return engines.milvus.start_again
 
 
+@pytest.mark.parametrize("hangs", [False, True], ids=["stopped", "hangs"])
 @pytest.mark.parametrize("name", ["postgresql", "s3", "milvus"])
 def test_engine_that_is_away_is_shown_everywhere_without_a_task_that_waits(
-    engines: RunningEngines, make_node: MakeNode, name: str
+    engines: RunningEngines, make_node: MakeNode, name: str, *, hangs: bool
 ) -> None:
     worker, api = make_node("worker"), make_node("api")
     worker.options, api.options = ("--role", "worker"), ("--role", "api")
     nodes = (worker.start(), api.start())
     shutil.copy(worker.files.admin_key, api.files.admin_key)
     assert [engine_of(node, name)["state"] for node in nodes] == ["ok", "ok"]
-    bring_back = stop(engines, name)
+    bring_back = stop(engines, name, hangs=hangs)
     try:
         for node in nodes:
             wait_until(lambda: engine_of(node, name)["message"], "the node sees the outage", 60)  # noqa: B023

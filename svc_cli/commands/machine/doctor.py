@@ -194,14 +194,14 @@ def _judge_recognition(ocr: Mapping[str, Any], unread: str) -> Finding:
 
 @check("service")
 def check_service(call: Invocation) -> Iterator[Finding]:
-    if not call.settings.get("base_url", call.flags.base_url) and not Installation(call.settings.environ).find():
-        return  # no local daemon is running; `check_daemon` reports that
+    is_remote = bool(call.settings.get("base_url", call.flags.base_url))
+    daemon = None if is_remote else Installation(call.settings.environ).find()
+    if not is_remote and (daemon is None or "postgresql" in daemon.health.away):
+        return  # no local daemon is running, or it can do nothing; `check_daemon` reports that
     with connected(call.settings, call.console, base_url=call.flags.base_url, autostart=False) as (client, connection):
         yield Finding("key", "ok", f"{connection.credential.masked} from {connection.credential.source}")
         if not connection.destination.admin_key:
             yield from _judge_engines(connection.health)
-        if "postgresql" in connection.health.away:
-            return  # every call would be repeated for a while, and fail
         try:
             listed = client.buckets(members=False)["buckets"]
             buckets = counted(len(listed), "bucket")
@@ -221,19 +221,16 @@ def check_service(call: Invocation) -> Iterator[Finding]:
         unread = count_members(listed, "unread_scan_member_count")
         yield _judge_recognition(ocr, counted(unread, "scan") if unread else "")
     yield from agents
-    if writing:
-        yield _judge_writing(writing)
-
-
-def _judge_writing(writing: Mapping[str, Any]) -> Finding:
-    """Report whether a model writes answers, and whether its server answers."""
+    if not writing:
+        return
     if writing["state"] == "off":
-        return Finding("answers", "ok", "quoted from the sources; no model writes them (SVC_LLM_BASE_URL)")
-    if writing["state"] == "failing":
+        yield Finding("answers", "ok", "quoted from the sources; no model writes them (SVC_LLM_BASE_URL)")
+    elif writing["state"] == "failing":
         # `failed`, not `warning`, since every question gets an error now.
         hint = "`svc daemon restart` applies changed settings."
-        return Finding("answers", "failed", f"{writing['model']} can't write them. {writing['message']}", hint)
-    return Finding("answers", "ok", f"{writing['model']} writes them, and its server answers")
+        yield Finding("answers", "failed", f"{writing['model']} can't write them. {writing['message']}", hint)
+    else:
+        yield Finding("answers", "ok", f"{writing['model']} writes them, and its server answers")
 
 
 def _agents(client: "Client") -> list[Finding]:

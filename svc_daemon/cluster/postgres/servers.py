@@ -36,6 +36,8 @@ _DEFAULTS = {
 }
 #: The name of this engine for programs.
 ENGINE = "postgresql"
+#: How long a statement may take in seconds, and on the thread of the event loop, which runs only short ones.
+PATIENCE_S, LOOP_PATIENCE_S = 65.0, 8.0
 #: Pause in seconds between attempts to connect during an outage.
 PROBE_S = 0.5
 #: Error codes for a transaction that was idle for too long, or that ran for too long.
@@ -101,10 +103,29 @@ class PostgresRow:
         return len(self._values)
 
 
+class _PatientConnection(psycopg.Connection[PostgresRow]):  # type: ignore[misc]
+    """A connection that is closed if the server does not answer a statement in time."""
+
+    #: The longest wait in seconds, longer than the server's own `statement_timeout`.
+    patience_s = PATIENCE_S
+
+    def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
+        """Wait for the server. The event loop waits less, since it serves all requests."""
+        is_loop = threading.current_thread() is threading.main_thread()
+        most_s = min(self.patience_s, LOOP_PATIENCE_S) if is_loop else self.patience_s
+        try:
+            return super().wait(gen, interval, most_s if timeout is None else timeout)
+        except psycopg.errors._WaitTimeout:
+            if timeout is not None:
+                raise
+            self.close()
+            raise psycopg.OperationalError("timeout: the server hangs") from None
+
+
 class ServerConnection:
     """A connection, for one thread at a time."""
 
-    def __init__(self, opened: "psycopg.Connection[PostgresRow]") -> None:
+    def __init__(self, opened: _PatientConnection) -> None:
         self._opened = opened
         #: Whether the connection was used before. If so, it may have been lost since then.
         self.is_used = False
@@ -164,12 +185,15 @@ class PostgresServer:
         #: Why the last connection could not be opened.
         self._cause = ""
 
-    def connect(self, *settings: str) -> ServerConnection:
-        """Open a connection with these settings. Raises NoConnection, without waiting during an outage."""
+    def connect(self, *settings: str, patience_s: float = PATIENCE_S) -> ServerConnection:
+        """Open a connection with these settings. Raises NoConnection, without waiting during an outage.
+
+        The connection is closed if a statement takes longer than `patience_s`.
+        """
         if self._is_out:
             raise NoConnection(f"PostgreSQL can't be used: {self._cause}", self._cause)
         try:
-            return self._open(settings)
+            return self._open(settings, patience_s)
         except NoConnection:
             self._begin_outage()
             raise
@@ -192,13 +216,14 @@ class PostgresServer:
         """Stop the thread that tries to connect during an outage."""
         self._closing.set()
 
-    def _open(self, settings: Sequence[str]) -> ServerConnection:
+    def _open(self, settings: Sequence[str], patience_s: float = PATIENCE_S) -> ServerConnection:
         try:
-            opened = psycopg.connect(
+            opened = _PatientConnection.connect(
                 autocommit=True, cursor_factory=psycopg.RawCursor, row_factory=_make_rows, **self._parameters
             )
             opened.adapters.register_dumper(str, StrDumper)
             opened.adapters.register_loader("numeric", _SumLoader)
+            opened.patience_s = patience_s
             connection = ServerConnection(opened)
             if settings:
                 connection.run("; ".join(f"SET {setting}" for setting in settings))

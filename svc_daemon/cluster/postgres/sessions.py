@@ -52,6 +52,8 @@ _SETTINGS = (
     "tcp_user_timeout = 10000",
     "statement_timeout = '10s'",
 )
+#: A statement that takes longer than this, in seconds, shows that the server hangs.
+PATIENCE_S = 12.0
 #: Ends the connection of a suspended process, to free its locks. TCP keepalives don't detect a suspended process.
 _SUSPENDED, _MAY_REST = "SET idle_session_timeout = '15s'", "SET idle_session_timeout = 0"
 
@@ -96,6 +98,8 @@ class LockSession:
         self._ahead_s = 0.0
         #: When the statements in progress were sent; 0 if there are none.
         self._asked_s = 0.0
+        #: A sentence that says why the server can't be used, without its address; None if it can be.
+        self.problem: str | None = None
         #: How many locks are held.
         self._held = 0
         #: Whether the server ends the connection if it is idle.
@@ -161,6 +165,7 @@ class LockSession:
             wave, is_last = self._gather()
             self._asked_s = time.monotonic()
             grips = self._try(wave)
+            self.problem = grips.message if isinstance(grips, StoreUnavailable) else None
             self._asked_s = 0.0
             for place, request in enumerate(wave):
                 if not isinstance(grips, StoreUnavailable):
@@ -179,6 +184,8 @@ class LockSession:
         """
         wave: list[_Request] = []
         timeout_s = BEAT_S if self._is_guarded else IDLE_BEAT_S
+        if self._connection is None:
+            timeout_s = REOPEN_S
         while True:
             try:
                 request = self._queue.get(timeout=timeout_s)
@@ -231,7 +238,9 @@ class LockSession:
         return grips
 
     def _connect(self) -> ServerConnection:
-        connection = self._connection = self._server.connect(*_SETTINGS, f"application_name = '{self._name}'")
+        connection = self._connection = self._server.connect(
+            *_SETTINGS, f"application_name = '{self._name}'", patience_s=PATIENCE_S
+        )
         self._held, self._is_guarded = 0, False
         if self._process_id:
             # The server may not have noticed that the previous connection is lost.
@@ -304,7 +313,7 @@ class NoticeListener:
                 self._closing.wait(REOPEN_S)
 
     def _listen(self) -> None:
-        connection = self._server.connect(*_SETTINGS)
+        connection = self._server.connect(*_SETTINGS, patience_s=PATIENCE_S)
         try:
             connection.run(f"LISTEN {CHANNEL}")
             self.problem = None
@@ -352,7 +361,7 @@ class ShortTransactions:
             self._forget()
 
     def _connect(self) -> ServerConnection:
-        self._connection = self._server.connect(*_SETTINGS, "synchronous_commit = off")
+        self._connection = self._server.connect(*_SETTINGS, "synchronous_commit = off", patience_s=PATIENCE_S)
         return self._connection
 
     def _run_on(self, connection: ServerConnection, work: Callable[[Connection], T]) -> T:
