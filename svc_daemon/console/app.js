@@ -34,7 +34,8 @@ async function showView() {
 	scrollTo(0, 0);
 	try {
 		const [name, ...rest] = where.split("/").map(decodeURIComponent);
-		for (const each of tabs.children) each.ariaCurrent = each.hash === `#/${name}` ? "page" : null;
+		const tab = `#/${/^[bs]$/.test(name) ? "" : name}`;
+		for (const each of tabs.children) each.ariaCurrent = each.hash === tab ? "page" : null;
 		await (Object.hasOwn(VIEWS, name) ? VIEWS[name] : showBuckets)({main, signal, rest, query, set, title, isBack: top > 0});
 		if (top && !signal.aborted) scrollTo(0, top);
 		put(announcer, document.title);
@@ -63,7 +64,7 @@ function start() {
 const open = () => begin().then(start, error => showSignIn(trouble(error)));
 
 onState(name => {
-	liveness.className = `live ${name}`;
+	liveness.className = `pulse ${name}`;
 	const since = () => ["Not live: the service does not answer. Shown as of ", time(new Date().toISOString())];
 	show(liveness, {off: "", connecting: "Connecting…", live: "Live"}[name] ?? since());
 });

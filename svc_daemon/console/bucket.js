@@ -116,6 +116,7 @@ export async function showBucket({main, signal, rest: [slug], query, set, title}
 			put(counted, isFiltered ? isAll ? count(known, "match", "matches") : known ? `The first ${number(known)} matches; more follow` : "Looking…" : count(isAll ? known : bucket?.counts.total ?? known, "source"));
 			none.hidden = !isAll || known > 0;
 			table.hidden = !none.hidden;
+			typed.parentNode.hidden = counted.hidden = table.hidden && !isFiltered;
 			put(none, isFiltered ? "Nothing matches these filters." : "This bucket is empty.");
 		},
 	});

@@ -28,10 +28,11 @@ const HEADS = ["Failed", "Pending", "Ready", "Size"];
 
 function bucketRow({slug}) {
 	const cells = HEADS.map(label => h("td.number", {"data-label": label}));
-	const name = said("", "a", {href: to`b/${slug}`}), state = h("td");
-	return Object.assign(h("tr", h("th", {scope: "row"}, name, h("span.faint", slug)), state, cells), {
+	const name = said("", "a", {href: to`b/${slug}`}), state = h("td"), note = h("span.faint");
+	return Object.assign(h("tr", h("th", {scope: "row"}, name, note), state, cells), {
 		update(bucket) {
 			put(name, bucket.name || slug);
+			put(note, name.textContent === slug ? "" : slug);
 			show(state, badge(bucketState(bucket)));
 			[...counts(bucket).map(number), bytes(bucket.bytes)].forEach((text, at) => put(cells[at], text));
 			cells[0].classList.toggle("bad", counts(bucket)[0] > 0);

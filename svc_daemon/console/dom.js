@@ -22,7 +22,7 @@ export function frame(main, id) {
 	return Object.fromEntries([...main.querySelectorAll("[data-is]")].map(each => [each.dataset.is, each]));
 }
 
-const some = children => children.flat(Infinity).filter(each => each || each === 0);
+const some = children => children.flat(Infinity).filter(Boolean);
 export const show = (element, ...children) => element.replaceChildren(...some(children));
 
 // Text that a user or a document wrote: its direction must not reach beyond it.

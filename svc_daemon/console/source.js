@@ -66,9 +66,9 @@ async function facts(source, signal) {
 		From: url && (/^https?:/.test(url) ? h("a", {href: url, rel: "noreferrer", target: "_blank"}, url) : said(url)),
 		Tags: source.tags.length && said(listed(...source.tags)),
 		Question: source.question && said(`${source.question} ${source.answer}`),
-		"Own title": read?.title && said(read.title),
+		"Title inside": read?.title && said(read.title),
 		Read: read && listed(count(read.characters, "character"), read.pages && count(read.pages, "page"), count(read.chunks, "passage"), ...Object.entries(read.parts).map(([name, all]) => `${number(all)} ${words(name)}`)),
-		Work: work && [listed(work.status, work.progress.stage && words(work.progress.stage), `attempt ${work.attempt} of ${work.max_attempts}`), work.next_attempt_at && [", again ", time(work.next_attempt_at)]],
+		Task: work && [listed(work.status, work.status !== "succeeded" && work.progress.stage && words(work.progress.stage), `attempt ${work.attempt} of ${work.max_attempts}`), work.next_attempt_at && [", again ", time(work.next_attempt_at)]],
 		Added: time(source.created_at),
 		Changed: time(source.updated_at),
 	};

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.acceptance.installations import Installation, wait_until
+from tests.acceptance.installations import PATIENCE_S, Installation, wait_until
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 DRIVER = shutil.which("chromedriver")
@@ -65,7 +65,7 @@ class Page:
     def run(self, script: str, *arguments: Any) -> Any:
         return self.driver.execute_script(script, *arguments)
 
-    def sees(self, *texts: str, timeout_s: float = 12) -> None:
+    def sees(self, *texts: str, timeout_s: float = PATIENCE_S) -> None:
         """Wait until the page shows all of these texts."""
         for text in texts:
             try:
@@ -81,7 +81,7 @@ class Page:
         """Wait for a shown element that has the text, and return it."""
         script = """const found = [...document.querySelectorAll(arguments[0])].filter((each) => each.checkVisibility()
             && each.textContent.includes(arguments[1])); return found[0] || null"""
-        return wait_until(lambda: self.run(script, selector, text), f"{selector} with {text!r}: {self.text[:1500]}", 12)
+        return wait_until(lambda: self.run(script, selector, text), f"{selector} with {text!r}: {self.text[:1500]}")
 
     def click(self, text: str, selector: str = "a, button, summary") -> None:
         """Click a link or button by its words. It may be made again in between."""
@@ -109,6 +109,14 @@ class Page:
             f"the input of {label!r}",
         )
         field.send_keys("\n".join(map(str, paths)))
+
+    def drop(self, selector: str, path: Path) -> None:
+        """Drop a file or folder on an element, as from the file manager."""
+        box = self.find(selector).rect
+        where = {"x": box["x"] + box["width"] / 2, "y": box["y"] + box["height"] / 2}
+        data = {"items": [], "files": [str(path)], "dragOperationsMask": 1}
+        for kind in ("dragEnter", "dragOver", "drop"):
+            self.driver.execute_cdp_cmd("Input.dispatchDragEvent", {"type": kind, **where, "data": data})
 
     def complaints(self) -> list[str]:
         """What the browser has logged since the last time: violations of the policy, errors of scripts."""
