@@ -1,4 +1,4 @@
-// The frame of the console: signing in, the place in the address, and which view is shown there.
+// The frame of the console: signing in, the place in the address, and the view shown there.
 
 import {showAsk} from "./ask.js";
 import {showBucket} from "./bucket.js";
@@ -26,7 +26,7 @@ async function showView() {
 	const {signal} = shown;
 	const [, where, asked] = /^#?\/?([^?]*)\??(.*)/.exec(location.hash);
 	const query = Object.fromEntries(new URLSearchParams(asked));
-	// A view that is left has no place any more.
+	// A view that is left has no place.
 	const set = change => signal.aborted || history.replaceState(history.state, "", `#/${where}${search(Object.assign(query, change))}`);
 	const top = history.state?.y || 0;
 	out.hidden = tabs.hidden = false;
@@ -65,8 +65,8 @@ const open = () => begin().then(start, error => showSignIn(trouble(error)));
 
 onState(name => {
 	liveness.className = `pulse ${name}`;
-	const since = () => ["Not live: the service does not answer. Shown as of ", time(new Date().toISOString())];
-	show(liveness, {off: "", connecting: "Connecting…", live: "Live"}[name] ?? since());
+	const lost = ["Not live: the service does not answer. Shown as of ", time(new Date().toISOString())];
+	show(liveness, {off: "", connecting: "Connecting…", live: "Live"}[name] ?? lost);
 });
 
 onSessionEnd(reason => {

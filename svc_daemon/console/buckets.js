@@ -24,15 +24,14 @@ export const summary = ([failed, pending, ready]) =>
 	listed(failed && `${number(failed)} failed`, pending && `${number(pending)} pending`, `${number(ready)} ready`);
 
 const worst = bucket => ["bad", "wait", "ok", "none"].indexOf(bucketState(bucket)[1]);
-const HEADS = ["Failed", "Pending", "Ready", "Size"];
 
 function bucketRow({slug}) {
-	const cells = HEADS.map(label => h("td.number", {"data-label": label}));
-	const name = said("", "a", {href: to`b/${slug}`}), state = h("td"), note = h("span.faint");
+	const cells = ["Failed", "Pending", "Ready", "Size"].map(label => h("td.number", {"data-label": label}));
+	const name = said("", "a", {href: to`b/${slug}`}), state = h("td"), note = h("span.faint", slug);
 	return Object.assign(h("tr", h("th", {scope: "row"}, name, note), state, cells), {
 		update(bucket) {
 			put(name, bucket.name || slug);
-			put(note, name.textContent === slug ? "" : slug);
+			note.hidden = bucket.name === slug;
 			show(state, badge(bucketState(bucket)));
 			[...counts(bucket).map(number), bytes(bucket.bytes)].forEach((text, at) => put(cells[at], text));
 			cells[0].classList.toggle("bad", counts(bucket)[0] > 0);

@@ -68,7 +68,7 @@ async function facts(source, signal) {
 		Question: source.question && said(`${source.question} ${source.answer}`),
 		"Title inside": read?.title && said(read.title),
 		Read: read && listed(count(read.characters, "character"), read.pages && count(read.pages, "page"), count(read.chunks, "passage"), ...Object.entries(read.parts).map(([name, all]) => `${number(all)} ${words(name)}`)),
-		Task: work && [listed(work.status, work.status !== "succeeded" && work.progress.stage && words(work.progress.stage), `attempt ${work.attempt} of ${work.max_attempts}`), work.next_attempt_at && [", again ", time(work.next_attempt_at)]],
+		Task: work && [listed(work.status, `attempt ${work.attempt} of ${work.max_attempts}`), work.next_attempt_at && [", again ", time(work.next_attempt_at)]],
 		Added: time(source.created_at),
 		Changed: time(source.updated_at),
 	};
