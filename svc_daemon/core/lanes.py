@@ -7,7 +7,8 @@
     scan      one document per child, one child at a time: documents with pages whose text is in pictures
 
 A document may make the daemon die. So all documents that were being read at that time become suspects. No attempt is
-counted for them, but a document that was being read ten times when the daemon died fails.
+counted for them, but a document that was being read ten times when the daemon died fails. Those that were being read
+more often wait for the others, so that a document that does make the daemon die holds up none.
 
 A page of a scan takes seconds, so scans have a lane of their own: a hundred of them hold back no other document.
 """

@@ -158,3 +158,11 @@ def test_running_tasks_are_listed_by_team_and_type(db: Connection) -> None:
     add_task(db, "waiting")
     claim(db, add_task(db, "1", type=REBUILD))
     assert [task.id for task in tasks.list_running(db, OURS, INDEXING)] == ["task_a", "task_b"]
+
+
+@pytest.mark.parametrize(("lane", "order"), [("suspect", ["3", "2", "1"]), ("prompt", ["1", "2", "3"])])
+def test_suspects_that_were_read_when_fewer_nodes_died_come_first(db: Connection, lane: str, order: list[str]) -> None:
+    for name, deaths in (("1", 4), ("2", 1), ("3", 0)):
+        add_task(db, name, lane=lane, deaths=deaths)
+    queue = tasks.TaskQueue(type=INDEXING, lane=lane, team_id=OURS)
+    assert [task_id for task_id, _ in tasks.list_waiting(db, queue, NOW, 9)] == [f"task_{name}" for name in order]

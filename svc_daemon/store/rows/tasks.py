@@ -114,12 +114,12 @@ class TaskQueue:
 
 
 def list_waiting(connection: Connection, queue: TaskQueue, now: str, limit: int) -> list[tuple[str, int]]:
-    """List the queue's oldest due tasks: each task's id and its source's size in bytes."""
+    """List the queue's oldest due tasks: each task's id and its source's size in bytes. Deadly suspects come last."""
     rows = connection.execute(
-        "SELECT t.id, COALESCE(s.size_bytes, 0) AS size_bytes FROM tasks t LEFT JOIN sources s ON s.id = t.source_id"
+        "SELECT t.id, COALESCE(s.size_bytes, 0) AS size_bytes FROM tasks t LEFT JOIN sources s ON s.id = t.source_id"  # noqa: S608
         " WHERE t.finished_at IS NULL AND t.type = :type AND t.status = 'queued' AND t.lane = :lane"
         " AND t.team_id = :team_id AND (t.next_attempt_at IS NULL OR t.next_attempt_at <= :now)"
-        " ORDER BY t.id LIMIT :limit",
+        f" ORDER BY {'t.deaths, ' if queue.lane == lanes.SUSPECT else ''}t.id LIMIT :limit",
         {"type": queue.type, "lane": queue.lane, "team_id": queue.team_id, "now": now, "limit": limit},
     ).fetchall()
     return [(row["id"], row["size_bytes"]) for row in rows]
