@@ -10,6 +10,8 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
+from svc_daemon.paths import AS_IT_IS
+
 #: A project's file of settings.
 PROJECT_FILE = "svc.toml"
 #: The folders of streams that the shell opens, such as /dev/stdin, or /dev/fd/63 for `<(command)`.
@@ -28,7 +30,7 @@ def is_stream(path: Path) -> bool:
 def read_given(path: Path, most_bytes: int = MOST_BYTES) -> bytes:
     """Return the bytes of a file. Raises OSError, also if it is larger than `most_bytes`, or is a pipe or device."""
     may_wait = is_stream(path)
-    with os.fdopen(os.open(path, os.O_RDONLY | (0 if may_wait else os.O_NONBLOCK)), "rb") as file:
+    with os.fdopen(os.open(path, os.O_RDONLY | (0 if may_wait else AS_IT_IS)), "rb") as file:
         if not may_wait and not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError(errno.EINVAL, "it is not a regular file")
         data = file.read(most_bytes + 1)

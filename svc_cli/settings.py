@@ -101,8 +101,7 @@ class SettingsFile(NamedTuple):
     def read(cls, path: Path) -> "SettingsFile":
         """Raises UsageError if the file can't be read or a setting is invalid."""
         try:
-            # Without O_NONBLOCK, opening a pipe would block until somebody writes to it.
-            with open_regular(os.open(path, os.O_RDONLY | os.O_NONBLOCK)) as file:
+            with open_regular(os.open(path, os.O_RDONLY | paths.AS_IT_IS)) as file:
                 content = file.read(MOST_BYTES + 1)
             document = parse_toml(content.decode("utf-8-sig")) if len(content) <= MOST_BYTES else None
         except UnicodeDecodeError as error:

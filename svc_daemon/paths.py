@@ -12,6 +12,10 @@ import platformdirs
 APP = "svc"
 #: The most characters of a file that is read into memory at once.
 MOST_CHARACTERS = 1024 * 1024
+#: Flags that open what may be anything: a pipe without waiting for its other end, and on Windows bytes as they are.
+AS_IT_IS: int = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+#: The flag that opens no link. Windows has none.
+NO_LINK: int = getattr(os, "O_NOFOLLOW", 0)
 
 
 def data_dir(environ: Mapping[str, str]) -> Path:
@@ -41,8 +45,7 @@ def open_own(path: Path, flags: int) -> int:
     """
     words = "it is a link, or not a file of its own; remove it"
     try:
-        # A named pipe would wait for its other end.
-        descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(path, flags | NO_LINK | AS_IT_IS, 0o600)
     except OSError as error:
         raise OSError(error.errno, words if error.errno == errno.ELOOP else error.strerror, str(path)) from error
     found = os.fstat(descriptor)
@@ -60,7 +63,9 @@ def read_own(path: Path) -> str:
 
 
 def sync_folder(folder: Path) -> None:
-    """Fsync a folder, so that its directory entries are durable."""
+    """Fsync a folder, so that its directory entries are durable. Windows opens no folders."""
+    if not hasattr(os, "O_DIRECTORY"):
+        return
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

@@ -331,7 +331,7 @@ def suggest_bucket(client: "Client", error: ApiError) -> None:
     # If the buckets can't be listed, suggest nothing.
     with suppress(SvcError):
         slugs = [bucket["slug"] for bucket in client.buckets(include_archived=True, members=False)["buckets"]]
-        if close := get_close_matches(missing, slugs, n=1):
+        if close := get_close_matches(missing.lower(), slugs, n=1):
             error.hint = f"did you mean {close[0]!r}? {error.hint or ''}".rstrip()
 
 

@@ -19,11 +19,12 @@ from svc_cli.errors import UsageError
 from svc_cli.given_files import PROJECT_FILE, absolute, find_repository
 from svc_cli.settings import open_regular
 from svc_cli.trust import NOT_TRUSTED
+from svc_daemon.paths import AS_IT_IS, NO_LINK
 
-#: Flags that open a file to read it. Without O_NONBLOCK, opening a pipe could block forever.
-READ: int = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
+#: Flags that open a file to read it.
+READ: int = os.O_RDONLY | AS_IT_IS | NO_LINK
 #: Flags that open a folder to list it.
-LIST: int = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
+LIST: int = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | NO_LINK
 #: Linux can open a folder that may be entered but not listed, or a link itself.
 _O_PATH: int = getattr(os, "O_PATH", 0)
 #: Flags that open a folder only to open what is in it.
@@ -75,9 +76,14 @@ class Root:
     def __init__(self, path: Path, *, is_kept: bool = True) -> None:
         """Open the folder. Links on the way to it are followed; `way_out` is set if one leads out of its repository.
 
-        Raises OSError.
+        Raises OSError, and UsageError on Windows, which opens nothing inside of an open folder.
         Unless `is_kept`, the folder is opened again each time, and has to be the same folder.
         """
+        if os.open not in os.supports_dir_fd:
+            raise UsageError(
+                f"{path}: folders are read and written on Linux and macOS, and on Windows in WSL.",
+                hint="name the files to send, and write files with `>`; or run svc in WSL (`wsl --install`).",
+            )
         self._given = path
         #: The absolute path, in which links are not resolved.
         self.path = absolute(path)
@@ -255,7 +261,7 @@ def _go(path: Path, flags: int = ENTER) -> Reached:
             # A link of the kernel, such as that of /dev/stdin, may lead to what has no path.
             is_followed = not waiting and flags == READ and real.parts[1:2] == ("proc",)
             try:
-                step = ENTER if waiting else flags & ~(os.O_NOFOLLOW * is_followed)
+                step = ENTER if waiting else flags & ~(NO_LINK * is_followed)
                 inner = os.open(name, step, dir_fd=here)
                 real = real.parent if name == os.pardir else real / name
             except OSError as error:
@@ -279,7 +285,7 @@ def _go(path: Path, flags: int = ENTER) -> Reached:
 
 
 def _go_by_system(path: Path, flags: int) -> Reached:
-    descriptor = os.open(path, flags & ~os.O_NOFOLLOW)
+    descriptor = os.open(path, flags & ~NO_LINK)
     facts = [(str(each), os.lstat(each)) for each in (*reversed(path.parents), path)]
     found = {name: fact.st_uid for name, fact in facts if stat.S_ISLNK(fact.st_mode)}
     way = Way(os.fstat(descriptor).st_uid, tuple(found), tuple(sorted(set(found.values()))))
@@ -289,7 +295,7 @@ def _go_by_system(path: Path, flags: int) -> Reached:
 
 def _read_link(folder: int, name: str) -> tuple[str, int]:
     """Return the target and owner of a link. Raises OSError if there is something else."""
-    descriptor = os.open(name, _O_PATH | os.O_NOFOLLOW, dir_fd=folder)
+    descriptor = os.open(name, _O_PATH | NO_LINK, dir_fd=folder)
     try:
         return os.readlink("", dir_fd=descriptor), os.fstat(descriptor).st_uid
     finally:

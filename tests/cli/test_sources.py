@@ -68,6 +68,7 @@ def test_misspelled_source_or_bucket_gets_a_suggestion(handbook: RunSvc) -> None
         missing = handbook(*words.split(), "handbok", "--json")
         assert missing.failure == (5, "bucket_not_found"), words
         assert "did you mean 'handbook'?" in missing.json["error"]["hint"], words
+    assert "did you mean 'handbook'?" in handbook("bucket", "show", "HANDBOOK", "--json").json["error"]["hint"]
     assert "did you mean" not in handbook("bucket", "show", "xyz", "--json").json["error"]["hint"]
 
 

@@ -27,6 +27,7 @@ from watchdog.observers.api import BaseObserver
 from watchdog.observers.polling import PollingObserver
 
 from svc_cli.transfer.ignores import IGNORE_FILES
+from svc_daemon.paths import AS_IT_IS
 
 #: The path that stands for the whole folder. A hint with this path causes a full sync.
 EVERYTHING = ""
@@ -176,7 +177,7 @@ class Unread:
     def _opens(self, path: str) -> bool:
         """Whether a file or folder can be opened; also true if it is gone."""
         try:
-            os.close(os.open(self.folder / path, os.O_RDONLY | os.O_NONBLOCK))
+            os.close(os.open(self.folder / path, os.O_RDONLY | AS_IT_IS))
         except OSError as error:
             return isinstance(error, FileNotFoundError | NotADirectoryError)
         return True
