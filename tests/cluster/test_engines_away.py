@@ -94,6 +94,10 @@ def test_engine_that_is_away_is_shown_everywhere_without_a_task_that_waits(
             assert title in failed[0]["text"], checked.stdout
             assert f"{title} can't be used" in node.files.log.read_text()
         assert f"{title} can't be used" in worker.svc("status").stderr
+        if name == "milvus":
+            with worker.client() as client:
+                vectors = client.get("/v1/status").json()["vectors"]
+            assert vectors["passages"] is None, "it isn't asked"
     finally:
         bring_back()
     for node in nodes:
