@@ -19,7 +19,7 @@ from itertools import accumulate
 from svc_daemon.core.answers.likenesses import likes_of
 from svc_daemon.core.answers.particulars import Need, facts_of
 from svc_daemon.core.answers.passages import Passage, is_familiar
-from svc_daemon.core.answers.readings import Quantity
+from svc_daemon.core.answers.quantities import Quantity
 from svc_daemon.core.answers.statements import Statement, reading_of, statements_of
 from svc_daemon.core.text.sentences import Span
 from svc_daemon.core.text.words import STOP_WORDS, stem_of, stems_of, words_of

@@ -6,10 +6,12 @@ the question names nothing, table rows, code and headings get lower scores than 
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 
+from svc_daemon.core.answers.likenesses import likes_of
 from svc_daemon.core.answers.particulars import is_in
 from svc_daemon.core.answers.passages import ASKS_FOR_NUMBER, RARE, Citation, Passage, chance_of
 from svc_daemon.core.answers.questions import Question
@@ -73,6 +75,8 @@ class Scored:
     is_prose: bool = True
     #: Whether it has any of the question's words, beside what the question names.
     has_words: bool = True
+    #: Whether it has in itself a word of the question or the kind of amount asked for, or it belongs to all of them.
+    says: bool = True
     #: How much it has of the kind of amount that the question asks for.
     measured: float = 0.0
 
@@ -104,8 +108,8 @@ class QuotedAnswer:
     unmatched: tuple[str, ...] = ()
     #: Whether the answer has all that the question names.
     is_whole: bool = True
-    #: Whether the question names something.
-    names_something: bool = False
+    #: The question, if it names something and nothing answers.
+    unanswered: "Question | None" = field(default=None, repr=False)
     #: Whether each thing that the question names is somewhere in the passages.
     knows_all: bool = True
     #: The nearest statements, best first, to show if none answers.
@@ -124,10 +128,9 @@ class Asked(Question):
 
     def score(self, place: int, passages: int, statement: Statement) -> Scored:
         heads = statement.heads
-        own, *rest = (reading.words for reading in statement.scope)
-        own |= reading_of(statement.heads).words
-        head = reading_of(statement.head).words
-        around = frozenset[str]().union(*rest)
+        own = self.counting(statement.text) | self.counting(heads)
+        head = self.counting(statement.head)
+        around = frozenset[str]().union(*map(self.counting, (*statement.around, *statement.above)))
         measured = self.measured(statement)
         if self.measure and not measured:
             statement = self.with_heading(statement)
@@ -144,7 +147,11 @@ class Asked(Question):
         covered += self.measure_weight * measured
         covered = covered / self.total if self.total else 0.0
         worth = covered + HINT * self.hints_at(statement) - RANK * place / passages
-        return Scored(place, statement, own & self.words, covered, worth, has_words=has_words, measured=measured)
+        has_all = all(shares.values())
+        says = has_all or measured == 1.0 or any(not likes_of(stem).isdisjoint(own) for stem in self.weights)
+        return Scored(
+            place, statement, own & self.words, covered, worth, has_words=has_words, says=says, measured=measured
+        )
 
     def hints_at(self, statement: Statement) -> int:
         """Return how much the form of a statement says that it answers."""
@@ -165,7 +172,8 @@ class Asked(Question):
         """Return the statement with its heading, if this says when or in which version, as asked."""
         shapes = self.measure.in_heads if self.measure else ()
         for heading in filter(None, (statement.head, *statement.above[: statement.headings])):
-            if heading != statement.text and any(shape.search(heading.lower()) for shape in shapes):
+            plain = self.numbers.sub(" ", heading) if self.numbers else heading
+            if heading != statement.text and any(shape.search(plain.lower()) for shape in shapes):
                 return replace(statement, heads=heading)
         return statement
 
@@ -179,7 +187,7 @@ class Asked(Question):
         most = max((each.measured for each in fit), default=0.0)
         if self.measure and not most and not self.measure.counted.isdisjoint(map(stem_of, self.nowhere)):
             return []
-        fit = [each for each in fit if each.measured == most]
+        fit = [each for each in fit if each.measured == most and (most or self.may_be_measured(each.statement))]
         others = [each for each in fit if self.is_replaced(each.statement) or self.is_out_of_order(each.statement)]
         kept = [each for each in fit if each not in others]
         # Where what is nearest is about another thing, so is the rest.
@@ -222,7 +230,9 @@ class Asked(Question):
         about = self.fitting([each for each in scored if each.has_words])
         enough = [each for each in about if not self.total or each.covered >= ENOUGH_ASKED]
         if enough or not about:
-            return enough
+            # What only stands below the same heading answers as little.
+            below = Counter((each.passage, each.statement.head, each.covered) for each in enough if not each.says)
+            return [each for each in enough if each.says or below[each.passage, each.statement.head, each.covered] == 1]
         best = max(each.covered for each in about)
         near = [each for each in about if each.covered >= best - MARGIN]
         places = {(each.passage, each.statement.head) for each in near}
@@ -261,12 +271,9 @@ def quote_best(question: str, searched: str, passages: Sequence[Passage], worthy
     """
     asked = Asked(question, searched, passages)
     worthy = worthy or [True] * len(passages)
-    read = [at for at in range(len(passages)) if worthy[at] or not any(worthy)]
-    if asked.needs:
-        # Most passages lack what the question names; a few of them are enough to show what is related.
-        read = [at for at, passage in enumerate(passages) if asked.may_be_in(passage)] or list(
-            range(min(MOST_RELATED, len(passages)))
-        )
+    # Most passages lack what the question names; a few of them are enough to show what is related.
+    read = [at for at, each in enumerate(passages) if (asked.may_be_in(each) if asked.needs else worthy[at])]
+    read = read or list(range(min(MOST_RELATED, len(passages))))
     scored = [asked.score(at, len(passages), each) for at in read for each in statements_of(passages[at])]
     scored.sort(key=lambda each: -each.worth)
     chosen, related = asked.choose(passages, worthy, scored)
@@ -285,7 +292,11 @@ def quote_best(question: str, searched: str, passages: Sequence[Passage], worthy
         whole = " ".join(f"{passage.context} {passage.text}" for passage in passages).lower()
         knows_all = all(need.key in whole for need in asked.needs)
         return QuotedAnswer(
-            unmatched=unmatched, is_whole=False, knows_all=knows_all, nearest=nearest, names_something=bool(asked.needs)
+            unmatched=unmatched,
+            is_whole=False,
+            knows_all=knows_all,
+            nearest=nearest,
+            unanswered=asked if asked.needs else None,
         )
     warnings = ("The sources differ: read each quote and its place.",) if differ else ()
     is_whole = all(any(each.statement.has(need) for each in chosen) for need in asked.needs)

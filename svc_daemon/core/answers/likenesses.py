@@ -21,7 +21,7 @@ _GROUPS = (
     "height high tall elevation altitude, length long duration last take, weight heavy weigh mass, width wide broad, "
     "depth deep, speed fast velocity quick, age old, date when day, time when hour, size large big area, "
     "start begin open commence launch, end finish close expire stop terminate cancel quit, "
-    "leave depart departure go, arrive arrival reach, deadline due latest until, "
+    "leave depart departure go, arrive arrival reach, deadline due latest until close, rain rainfall, "
     "tenant renter lessee occupant live, landlord lessor, owner own belong, "
     "place location site situated address where, origin from, teacher lecturer instructor professor teach tutor, "
     "exam examination test, maximum most max limit cap exceed top highest above below until, "

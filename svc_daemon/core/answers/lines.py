@@ -51,7 +51,10 @@ def field_of(line: str) -> "re.Match[str] | None":
 
 def gapped(line: str) -> list[str]:
     """Return the parts of a line that are set apart by spaces."""
-    return [] if STAMP.match(line) else [cell for cell in _GAP.split(line.strip()) if cell]
+    stripped = line.strip()
+    if "  " not in stripped and "\t" not in stripped:
+        return [stripped] if stripped else []
+    return [] if STAMP.match(line) else [cell for cell in _GAP.split(stripped) if cell]
 
 
 def beside(record: Sequence[FormLine], place: int) -> Iterator[str]:

@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from svc_daemon.core.answers.passages import is_familiar
+from svc_daemon.core.answers.quantities import UNITS, Quantity
 from svc_daemon.core.answers.readings import (
     DAY_NAMES,
     ISO_DATE,
@@ -19,8 +20,6 @@ from svc_daemon.core.answers.readings import (
     MONTHS,
     ORDINAL,
     RANGE,
-    UNITS,
-    Quantity,
     Reading,
     TextToken,
     code_of,
@@ -45,7 +44,8 @@ _NO_NAMES = STOP_WORDS | _TITLES | {"celsius", "fahrenheit"}
 #: Ages of those who ask or are asked about, which are conditions and name nothing.
 _AGES = re.compile(r"\b(?:I['’]?m|I am|aged|age) \d+|\d+[- ]years?[- ]olds?\b", re.IGNORECASE)  # noqa: RUF001
 #: Days and months, which name something in lower case too, unless they mean something else.
-_DATED = frozenset([*DAY_NAMES, *(f"{day}s" for day in DAY_NAMES), *MONTHS]) - {"may", "march"}
+_OFTEN_DATED = frozenset(("may", "march"))
+_DATED = frozenset([*DAY_NAMES, *(f"{day}s" for day in DAY_NAMES), *MONTHS]) - _OFTEN_DATED
 #: Verbs that only a sentence has in lower case, and not a title.
 _VERBS = frozenset("is are was were do does did has have had can may must will".split())  # noqa: SIM905
 #: Words of German questions, in which capitals don't show names.
@@ -141,7 +141,7 @@ def _names_in(reading: Reading) -> Iterator[tuple[int, Need]]:
     if (is_title and not has_verb) or lows & _GERMAN:
         return
     run: list[str] = []
-    for at, token in enumerate([*reading.tokens, TextToken(".", "", len(reading.text), 0)]):
+    for at, token in enumerate([*reading.tokens, TextToken(".", "", len(reading.text), 0, ".")]):
         word = re.sub(r"['’]s?$", "", token.text)  # noqa: RUF001
         follows = reading.tokens[at + 1].text if at + 1 < len(reading.tokens) else ""
         # The letter of "Block D" may be a stop word.
@@ -158,8 +158,16 @@ def _names_in(reading: Reading) -> Iterator[tuple[int, Need]]:
             # "Hanna Berg's TSH" are two names.
             yield at + 1 - len(run), Need(" ".join(run), "name", " ".join(run).lower())
             run = []
-        elif not run and token.low in _DATED:
+        elif not run and (token.low in _DATED or _is_month(token, reading.tokens[at - 1] if at else None, follows)):
             yield at, Need(token.text, "name", token.low)
+
+
+def _is_month(token: TextToken, before: TextToken | None, follows: str) -> bool:
+    """Return whether a word that also means something else is a month: "in May", "may 2024"."""
+    if token.low not in _OFTEN_DATED:
+        return False
+    is_after = before is not None and before.low in ("in", "of", "since", "until", "by", "during", "last", "next")
+    return follows.isdecimal() or (token.text[0].isupper() and is_after)
 
 
 def _grouped(reading: Reading, found: Sequence[tuple[int, Need]]) -> list[Need]:
@@ -173,7 +181,7 @@ def _grouped(reading: Reading, found: Sequence[tuple[int, Need]]) -> list[Need]:
         sure = need.value if need.kind in ("code", "label", "name") and isinstance(need.value, str) else ""
         key = max(re.findall(r"\d+" if need.kind != "name" else r"\w+", sure), key=len, default="")
         # A text may have a month as a number, and a day within a range.
-        key = "" if not _DATED.isdisjoint(sure.split()) else key.removesuffix("s")
+        key = "" if not (_DATED | _OFTEN_DATED).isdisjoint(sure.split()) else key.removesuffix("s")
         needs.append(need._replace(group=needs[-1].group if is_alternative else place, key=key))
         before = at
     return needs
@@ -207,6 +215,25 @@ def is_in(need: Need, reading: Reading, *, has_units: bool = True) -> bool:
         or (need.kind == "label" and _is_named_with(need, reading))
         or any(need.key in code and _is_short_for(need.value, code) for code in reading.codes)
     )
+
+
+@lru_cache(maxsize=8192)
+def is_alone(name: str, text: str) -> bool | None:
+    """Return whether a text has a name that no common word makes longer, as in Basic Plus; None if it lacks the name.
+
+    Names of files have no capitals, so each word in them counts.
+    """
+    found = list(re.finditer(rf"(?<![^\W_]){re.escape(name)}(?![^\W_])(?:[ _-](\w+))?", text, re.IGNORECASE))
+    is_low = text.islower()
+    longer = [
+        bool(match[1])
+        and (match[1][0].isupper() or (is_low and match[1] not in STOP_WORDS))
+        and match[1].isalpha()
+        and len(match[1]) > 1
+        and (is_low or is_familiar(match[1]) or match[1].lower() == "plus")
+        for match in found
+    ]
+    return not all(longer) if found else None
 
 
 def _is_named_with(need: Need, reading: Reading) -> bool:

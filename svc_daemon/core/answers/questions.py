@@ -6,15 +6,17 @@ about what is named have one, the others don't answer.
 
 import re
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
 from svc_daemon.core.answers.likenesses import likes_of
-from svc_daemon.core.answers.particulars import Need, needs_of
+from svc_daemon.core.answers.particulars import Need, is_alone, needs_of
 from svc_daemon.core.answers.passages import RARE, Passage, chance_of, is_familiar
-from svc_daemon.core.answers.readings import DAY_NAMES, MONTHS, UNITS, Reading, label_of
+from svc_daemon.core.answers.quantities import UNITS
+from svc_daemon.core.answers.readings import DAY_NAMES, MONTHS, Reading, label_of
 from svc_daemon.core.answers.statements import Statement, reading_of
+from svc_daemon.core.text.languages import COMMON, guess_language
 from svc_daemon.core.text.words import STOP_WORDS, stem_of, stems_of, words_of
 
 #: The weight of words in what a statement belongs to, compared to words in the statement itself.
@@ -27,9 +29,17 @@ HEAD_SHARE = 0.8
 MEASURE_SHARE = 0.75
 #: The weight of the question's own words, compared to words that were added from earlier questions.
 OWN = 2.0
-_ASKING = frozenset(
-    map(stem_of, ["show", "give", "list", "find", "name", "tell", "say", "please", "many", "much", "long"])
+_ASKING = frozenset(map(stem_of, ["show", "give", "list", "find", "name", "tell", "say", "please", "many", "much"]))
+
+#: Words of questions in other languages.
+_ASKING_ELSEWHERE = (
+    "wie wer wo wann was warum wieso welche welcher welches welchen wem wen viele viel vielen lange oft hoch heißt "
+    "qué quién quiénes cuál cuáles cuándo dónde cómo cuánto cuánta cuántos cuántas "
+    "quel quelle quels quelles combien quand où comment qui quoi y t il "
+    "quanto quanta quanti quante quando dove chi come quale quali cosa "
+    "quem qual quais onde hoeveel wie waar wanneer welke hoe"
 )
+_INTERROGATIVES = frozenset(_ASKING_ELSEWHERE.split())
 
 _MONEY = r"price|cost|fee\b|how much (?:is|are|was|were|does|do|did|money)|pay|charge|expensive|fare\b|toll\b|budget"
 _MONEY += r"|\brent\b|deposit|\bfine\b|penalty|\btax|salary|wage"
@@ -45,22 +55,29 @@ _ASKED_UNITS = (
     (r"how (?:high|tall|deep|wide|far|long)|height|distance", "height", "m cm mm km mile foot inch"),
     (r"how (?:hot|cold|warm)|temperature", "temperature", "° °c °f"),
     (r"pressure", "pressure", "bar psi pa kpa hpa"),
-    (r"percent|per cent|what share|discount", "percent", "%"),
+    (r"percent|per cent|what share|\bshare of\b|discount|interest rate", "percent", "%"),
+    (r"how fast|\bspeed\b|velocity", "speed", "km/h mph m/s knot rpm"),
+    (r"(?:motor|engine|output|rated) power|wattage|power (?:rating|output|consumption)", "power", "w kw hp"),
     (r"\b(?:increase|decrease|rise|raise)d?\b", "increase", "% € $ £ ¥ cent"),
 )
 _COLOURS = "red orange yellow green blue purple violet pink brown black white gr[ae]y beige silver gold(?:en)?"
 _DAY_FORMS = "|".join(f"{day}s?" for day in DAY_NAMES)
-_MONTH_FORMS = "|".join(rf"{month}|{month[:3]}\b" for month in MONTHS)
+_MONTH_FORMS = "|".join(rf"{month}|{month[:3]}\b" for month in MONTHS if month != "may")
+_MONTH_FORMS += r"|may \d|(?<=\d )may|(?<=\d\w\w )may|(?<=\bin )may"
 #: A day or a time of day; what is only as long as that is a duration.
 _TIME = rf"\b\d\d?:\d\d\b|\b(?:{_DAY_FORMS}|weekdays?|weekends?|daily|mon|tue|wed|thu|fri|sat|sun)\b|\b(?:19|20)\d\d\b"
+_TIME += r"|\b\d\d?(?:[.:]\d\d)? ?(?:[-–]|to|until) ?\d\d?(?:[.:]\d\d)?(?![\w-])"  # noqa: RUF001
 _TIME += rf"|\b(?:{_MONTH_FORMS})\b|\bnoon\b|\bmidnight\b|\d ?[ap]\.?m\b|\bo'clock\b|\b\d\d?\.\d\d (?:h|uhr)\b"
+_TIME += r"|\b(?:first|second|third|fourth|fifth|sixth|seventh|last) (?:day|week|month|year)\b"
 _LONGER = r"\b(?:under|over|below|above|(?:younger|older) than|from|least)"
 _AGE = rf"\d+[- ]years?\b|\d+ months old|{_LONGER} \d+\b(?! ?(?:[°%€£$]|[a-z]{{1,3}}\b))"
 _AGE += r"|\b(?:aged?|ages) (?:of )?\d"
+_ASKS_FOR_TIME = r"\bwhen\b|what time|(?:what|which) (?:date|day|month|year|weekday)|\bdate\b|\bdeadline\b"
+_ASKS_FOR_TIME += r"|\b(?:day|time) (?:and|of)\b|\b(?:opening|visiting|office|business) (?:hours|times)\b"
 #: Questions for something else, what it is called, and what it looks like in lower case.
 _ASKED_SHAPES = (
     (
-        r"\bwhen\b|what time|(?:what|which) (?:date|day|month|year|weekday)|\bdate\b|\b(?:day|time) (?:and|of)\b",
+        _ASKS_FOR_TIME,
         "date",
         _TIME,
     ),
@@ -87,6 +104,9 @@ _SPELLED = "first second third fourth fifth sixth seventh eighth ninth tenth".sp
 _ORDER = {form: at for at, word in enumerate(_SPELLED, 1) for form in (word, f"{at}th")}
 _ORDER |= {"1st": 1, "2nd": 2, "3rd": 3}
 _ORDINALS = "|".join(_ORDER)
+_SOME_AMOUNT = re.compile(r"(?<![\w-])\d|\b(?:no|none|nothing|never|free)\b", re.IGNORECASE)
+_YEAR = re.compile(r"\b(?:1[5-9]|20)\d\d\b")
+_NO_WORDS = re.compile(r"[\W_]+")
 _ORDERED = re.compile(rf"\b({_ORDINALS}) ([^\W\d_]+)")
 _AUXILIARY = re.compile(
     r"\b(?:do|does|did|can|may|must|should|will)\b|(?<!what )(?<!which )(?<!who )\b(?:is|are|was|were)\b"
@@ -105,6 +125,10 @@ class Measure(NamedTuple):
     in_heads: "tuple[re.Pattern[str], ...]"
     #: What is counted: stems of the word after "how many", and of the words that people use for it.
     counted: frozenset[str]
+    #: Whether it may have no number, such as a colour.
+    is_word: bool
+    #: Whether nothing else can stand for it, as for the address of mail.
+    is_address: bool
 
     def share_in(self, text: Reading, heads: Reading) -> float:
         """Return how much a text has of it: 1, a half for a number of something else, or 0.
@@ -130,7 +154,7 @@ def measure_of(question: str) -> Measure | None:
     found = [(name, units) for pattern, name, units in _ASKED_UNITS if re.search(pattern, question)]
     shapes = [(name, shape) for pattern, name, shape in _ASKED_SHAPES if re.search(pattern, question)]
     counts = _COUNTS.search(question)
-    counted = (counts[1] or counts[2]) if counts and (not found or counts[1] in UNITS) else ""
+    counted = (counts[1] or counts[2]) if counts and (not (found or shapes) or counts[1] in UNITS) else ""
     counted = "" if counted in STOP_WORDS else counted
     if UNITS.get(counted):
         found, shapes, counted = [("", UNITS[counted])], [], ""
@@ -143,6 +167,8 @@ def measure_of(question: str) -> Measure | None:
         tuple(re.compile(shape) for _, shape in shapes),
         tuple(re.compile(shape) for name, shape in shapes if name in _IN_HEADS),
         likes_of(stem_of(counted)) if counted else frozenset(),
+        any(name == "colour" for name, _ in shapes),
+        any(name == "mail" for name, _ in shapes),
     )
 
 
@@ -154,12 +180,17 @@ class Question:
         needs = needs_of(question) or needs_of(searched)
         text = "\n".join(part for passage in passages for part in (*passage.chunk.headings, passage.text))
         self.nowhere = _nowhere(self.question, f"{text} {' '.join(passage.title for passage in passages)}".lower())
-        self.needs = needs + _names_known(question, needs, text) + _variants(self.question, needs, self.nowhere)
+        self.needs = needs + _names_known(question, needs, text) + _variants(question, needs, self.nowhere)
+        named_texts = [part for each in passages for part in (each.title, *each.chunk.headings, each.text)]
+        whole = _NO_WORDS.sub(" ", "\n".join(named_texts).lower())
+        names = (need for need in self.needs if need.kind == "name" and not self.goes_on(need, whole))
+        self.alone = frozenset(need for need in names if any(is_alone(need.text, part) for part in named_texts))
         self.groups = [[need for need in self.needs if need.group == group] for group in {n.group for n in self.needs}]
         own = stems_of(question)
         named = {stem_of(word) for need in self.needs for word in words_of(need.text)}
+        foreign = frozenset(map(stem_of, _common_in(self.question)))
         if self.needs:
-            asked = {stem for stem in (own or stems_of(searched)) if stem not in named and stem not in _ASKING}
+            asked = {stem for stem in (own or stems_of(searched)) if stem not in named | _ASKING | foreign}
             # In "how much is gas in zone Harbour", the zone only says what Harbour is.
             kinds = (re.finditer(rf"(\w+)\W+{re.escape(need.text)}", question) for need in needs)
             kind = {label_of(match[1]) for found in kinds for match in found if is_familiar(match[1])}
@@ -167,7 +198,7 @@ class Question:
             asked = (asked - kind or asked) | {
                 stem_of(word) for pattern, word in _BOUNDS if re.search(pattern, self.question)
             }
-            self.weights: Mapping[str, float] = {stem: 1 / chance_of(stem) ** 0.25 for stem in asked}
+            self.weights: Mapping[str, float] = {stem: 1 / chance_of(stem) ** 0.25 for stem in sorted(asked)}
         else:
             # A word of the question that no passage contains has no weight.
             found = {stem_of(word): weight for passage in passages for word, weight in passage.weights.items()}
@@ -177,15 +208,39 @@ class Question:
         self.measure_weight = MEASURE_SHARE / RARE**0.25 if self.measure and self.needs else 0.0
         self.total = sum(self.weights.values()) + self.measure_weight
         self.words = frozenset(own | named)
+        likes = (likes_of(stem) for stem in self.weights)
+        counting = self.words.union(self.weights, *likes, self.measure.names if self.measure else ())
+        #: The words of a text that count.
+        self.counting = cache(lambda text: reading_of(text).words & counting)
+        numbers = [re.sub(r"^\D+", "", need.text) for need in self.needs if any(map(str.isdigit, need.text))]
+        #: The numbers that the question has: "edition 2024" isn't a number of days in 2024.
+        self.numbers = re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, numbers))})(?![\w-])") if numbers else None
+
+    def goes_on(self, need: Need, text: str) -> bool:
+        """Return whether the question has a name with the word after it as a text has it: "classic plus"."""
+        found = re.search(rf"{re.escape(need.text.lower())} \w+", self.question)
+        return found is not None and found[0] in text
 
     def may_be_in(self, passage: Passage) -> bool:
         """Return whether a passage can have what the question names."""
         text = f"{passage.context} {passage.lead} {passage.text}".lower()
         return all(any(need.key in text for need in group) for group in self.groups)
 
+    def is_about(self, statement: Statement, need: Need) -> bool:
+        """Return whether a statement has what the question names, and not only a longer name: "Basic Plus" for Basic.
+
+        The longer name may be another thing's only if some passage has the shorter one alone.
+        """
+        if not statement.has(need):
+            return False
+        if need not in self.alone:
+            return True
+        found = (is_alone(need.text, reading.text) for reading in statement.scope)
+        return next((each for each in found if each is not None), True)
+
     def lacks(self, statement: Statement) -> list[Need]:
         """Return what the question names and the statement isn't about; alternatives only if it is about none."""
-        groups = [[need for need in group if not statement.has(need)] for group in self.groups]
+        groups = [[need for need in group if not self.is_about(statement, need)] for group in self.groups]
         return [
             need
             for lacking, group in zip(groups, self.groups, strict=True)
@@ -196,25 +251,32 @@ class Question:
     def share_of(self, stem: str, *places: frozenset[str]) -> float:
         """Return how much of a word a statement has: itself, the line above it, or what else it belongs to."""
         shares = (1.0, HEAD_SHARE if self.needs else CONTEXT_SHARE, CONTEXT_SHARE)
-        best = max((share for share, place in zip(shares, places, strict=True) if stem in place), default=0.0)
-        if best == 1.0 or not self.needs:
-            return best
-        likes = likes_of(stem)
-        like = (share for share, place in zip(shares, places, strict=True) if not likes.isdisjoint(place))
-        return max(best, LIKE_SHARE * next(like, 0.0))
+        best = like = 0.0
+        for share, place in zip(shares, places, strict=True):
+            if place and share > best and stem in place:
+                best = share
+            if place and share > like and self.needs and not likes_of(stem).isdisjoint(place):
+                like = share
+        return max(best, LIKE_SHARE * like)
 
     def measured(self, statement: Statement) -> float:
         """Return how much a statement has of the kind of amount or word that the question asks for."""
         if self.measure is None:
             return 0.0
-        text = statement.text
-        for need in self.needs:
-            if any(map(str.isdigit, need.text)):
-                # "Edition 2024" isn't a number of days in 2024.
-                number = re.sub(r"^\D+", "", need.text)
-                text = re.sub(rf"(?<![\w-]){re.escape(number)}(?![\w-])", " ", text)
+        text = self.numbers.sub(" ", statement.text) if self.numbers else statement.text
         share = self.measure.share_in(reading_of(text), reading_of(statement.heads))
         return share if share == 1.0 or self.measure.counted.isdisjoint(map(stem_of, self.nowhere)) else 0.0
+
+    def may_be_measured(self, statement: Statement) -> bool:
+        """Return whether a statement may have what is asked for in other words: a price in francs, or no fee."""
+        if not self.needs or self.measure is None or self.measure.is_word:
+            return True
+        if self.measure.is_address:
+            return False
+        text = self.numbers.sub(" ", statement.text) if self.numbers else statement.text
+        # A year is no price.
+        text = text if any(shape.pattern == _TIME for shape in self.measure.shapes) else _YEAR.sub(" ", text)
+        return bool(_SOME_AMOUNT.search(text)) or bool(reading_of(text).counted)
 
     def is_replaced(self, statement: Statement) -> bool:
         """Return whether a row's name has another word in the place of one asked for: white paint for blue."""
@@ -236,20 +298,18 @@ class Question:
         return False
 
 
+def _common_in(question: str) -> frozenset[str]:
+    """Return the words of a question in another language than English that say nothing of what is asked."""
+    language = guess_language(question)
+    return COMMON[language] | _INTERROGATIVES if language not in ("", "en") else frozenset()
+
+
 def _nowhere(question: str, text: str) -> frozenset[str]:
-    """Return the words of a question which a text, in lower case, doesn't have, nor what people use for them.
-
-    A word of three letters has to be there as it is; of others, the stem.
-    """
-
-    def is_there(word: str) -> bool:
-        end = r"(?![^\W_])" if len(word) < 4 else ""
-        likes = likes_of(stem_of(word))
-        return any(like in text and re.search(rf"(?<![^\W_]){re.escape(like)}{end}", text) for like in likes)
-
-    return frozenset(
-        word for word in words_of(question) if word.isalpha() and word not in STOP_WORDS and not is_there(word)
-    )
+    """Return the words of a question which a text, in lower case, doesn't have, nor what people use for them."""
+    stems = set(map(stem_of, set(words_of(text))))
+    common = STOP_WORDS | _common_in(question)
+    words = (word for word in words_of(question) if word.isalpha() and word not in common)
+    return frozenset(word for word in words if likes_of(stem_of(word)).isdisjoint(stems))
 
 
 def _names_known(question: str, needs: Sequence[Need], text: str) -> list[Need]:
@@ -259,7 +319,9 @@ def _names_known(question: str, needs: Sequence[Need], text: str) -> list[Need]:
     for word in dict.fromkeys(words_of(question)):
         if not word.isalpha() or len(word) < 3 or word in named | STOP_WORDS or is_familiar(word):
             continue
-        capital = rf"(?:{re.escape(word.capitalize())}|{re.escape(word.upper())})"
+        if not (word.capitalize() in text or word.upper() in text):
+            continue
+        capital = rf"(?:{word.capitalize()}|{word.upper()})"
         if re.search(rf"(?:[a-z] {capital}\b|\b{capital} v?\d)", text) and not re.search(rf"\b{word}\b", text):
             found.append(Need(word, "name", word, key=word, group=len(needs) + len(found) + 100))
     return found
@@ -269,8 +331,13 @@ def _variants(question: str, needs: Sequence[Need], nowhere: frozenset[str]) -> 
     """Return what makes another thing of a code or number: "pro" of "the price of the Kestrel 500 pro"."""
     found: list[Need] = []
     for need in needs:
+        begin = re.match(rf"\W*([A-Z]\w+) {re.escape(need.text)}\b", question) if need.kind == "name" else None
+        if begin and (low := begin[1].lower()) in nowhere and likes_of(stem_of(low)) == {stem_of(low)}:
+            # "Middle Tarn" begins a question, and there are Upper and Lower Tarn.
+            name = f"{begin[1]} {need.text}"
+            found.append(Need(name, "name", low, key=low, group=len(needs) + len(found) + 200))
         end = rf"{re.escape(need.text.lower())} ([^\W\d_]+)(?=\W*$| (?:in|of|on|at|for|from|with|to)\b|[,;])"
-        match = re.search(end, question) if any(map(str.isdigit, need.text)) else None
-        if match and match[1] in nowhere and not is_familiar(match[1]) and not _AUXILIARY.search(question):
+        match = re.search(end, question.lower()) if any(map(str.isdigit, need.text)) else None
+        if match and match[1] in nowhere and not is_familiar(match[1]) and not _AUXILIARY.search(question.lower()):
             found.append(Need(match[0], "name", match[1], key=match[1], group=len(needs) + len(found) + 200))
     return found

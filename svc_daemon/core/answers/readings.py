@@ -7,13 +7,13 @@ EUR 40 one amount.
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
 from svc_daemon.core.answers.passages import is_familiar
+from svc_daemon.core.answers.quantities import UNITS, Quantity
 from svc_daemon.core.text.words import STOP_WORDS, stem_of
 
 #: Dashes that mean the same before and between numbers.
@@ -27,6 +27,11 @@ _TOKEN = re.compile(
 #: A longer token is no code.
 _LONGEST_CODE = 60
 _COMPOUND = re.compile(r"[^\W_]+(?:[-./_'’][^\W_]+)*")  # noqa: RUF001
+_COMPOUND_OR_BAR = re.compile(_COMPOUND.pattern + r"|[|;]")
+#: How many words a bar between two cells counts.
+_APART = 9
+_COMPOUNDED = re.compile(r"[-./_'’]")  # noqa: RUF001
+_DIGIT = re.compile(r"\d")
 _NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
 #: A number with its unit or with the letters of a code, or the ends of a range.
 _GLUED = re.compile(r"(\d+(?:,\d{3})*(?:\.\d+)?)[-/]?([^\W\d_]+)")
@@ -34,6 +39,8 @@ RANGE = re.compile(r"(\d+(?:\.\d+)?)-(\d+(?:\.\d+)?)")
 ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)", re.IGNORECASE)
 #: The last letters and digits of a name such as `mix-p-12`.
 _CODE_END = re.compile(r"(?:^|[-./_])([^\W\d_]+)[-._]?(\d[^\W_]*(?:[-./:][^\W_]+)*)$")
+#: The version of a program: v3 or 3.x.
+_VERSION = re.compile(r"v(\d+)|(\d+)\.x")
 ISO_DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})|(\d{1,2})\.(\d{1,2})\.(\d{4})")
 
 _MONTH_NAMES = "january february march april may june july august september october november december"
@@ -41,6 +48,10 @@ MONTHS = _MONTH_NAMES.split()
 _MONTHS = {form: at for at, month in enumerate(MONTHS, 1) for form in (month, month[:3])} | {"sept": 9}
 DAY_NAMES = "monday tuesday wednesday thursday friday saturday sunday".split()  # noqa: SIM905
 _DAYS = {day[:3]: day for day in DAY_NAMES}
+#: What a text has that names a day of the week or a month; nothing else can be one.
+_DAY_BEGUN, _MONTH_BEGUN = (
+    re.compile("|".join(name[:3] for name in names), re.IGNORECASE) for names in (DAY_NAMES, MONTHS)
+)
 _DAY = "|".join(f"{day}s?|{day[:3]}" for day in DAY_NAMES)
 _DAY_RANGE = re.compile(rf"\b({_DAY})(?: ?- ?| to | through | until )({_DAY})\b", re.IGNORECASE)
 #: A month as in the name of a file, `2024-04`.
@@ -53,39 +64,6 @@ _SMALL = (
 _TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
 _WORDS = {word: at for at, word in enumerate(_SMALL.split())} | {word: 20 + 10 * at for at, word in enumerate(_TENS)}
 _SCALES = {"hundred": 100, "thousand": 1000, "million": 10**6}
-#: Units, and what else they are called. The first of each group replaces the others.
-_UNITS = (
-    "°c celsius, °f fahrenheit, ° degree degrees deg, % percent pct, € eur euro euros, $ usd dollar dollars, "
-    "£ gbp pound pounds, "
-    "kg kilogram kilograms kilo kilos, g gram grams, mg milligram milligrams, km kilometre kilometres kilometer "
-    "kilometers, m metre metres meter meters, cm centimetre centimetres centimeter centimeters, mm millimetre "
-    "millimetres millimeter millimeters, l litre litres liter liters, ml millilitre millilitres, h hour hours hr hrs, "
-    "min minute minutes mins, s second seconds sec secs, day days, week weeks, month months, year years, kw kilowatt "
-    "kilowatts, kwh, w watt watts, v volt volts, bar bars, kb, mb, gb, tb, km/h kph, mph, m2, m3, cent cents ct, page "
-    "pages, inch inches, foot feet ft, mile miles, tonne tonnes, ¥ yen, ‰, night nights, quarter quarters, pm, am, "
-    "hz, khz, mhz, rpm, psi, pa, kpa, hpa, amp amps ampere, ppm"
-)
-UNITS = {form: forms.split()[0] for forms in _UNITS.split(", ") for form in forms.split()}
-#: Units that can be converted: the smallest of the same kind, and how many of it they have.
-_MEASURES = {
-    "s": ("s", 1),
-    "min": ("s", 60),
-    "h": ("s", 3600),
-    "day": ("s", 86_400),
-    "week": ("s", 604_800),
-    "month": ("month", 1),
-    "quarter": ("month", 3),
-    "year": ("month", 12),
-    "mm": ("mm", 1),
-    "cm": ("mm", 10),
-    "m": ("mm", 1000),
-    "km": ("mm", 10**6),
-    "mg": ("mg", 1),
-    "g": ("mg", 1000),
-    "kg": ("mg", 10**6),
-    "ml": ("ml", 1),
-    "l": ("ml", 1000),
-}
 #: Words before a unit that stand for one of it.
 _SINGLE = frozenset(["a", "an", "each", "every", "per", "one"])
 _BEFORE_UNITS = frozenset(("working", "business", "calendar", "full", "whole", "consecutive", "square", "cubic"))
@@ -95,42 +73,21 @@ LINKS = frozenset(["no", "nr", "num", "number", "#"])
 _LABELS = {"section": "§", "sec": "§", "sect": "§", "paragraph": "§", "para": "§", "§": "§"}
 
 
-class Quantity(NamedTuple):
-    """A number with its sign and the unit beside it, if any."""
-
-    value: Decimal
-    unit: str = ""
-
-    def is_in(self, found: "frozenset[Quantity]") -> bool:
-        """Return whether a text with these quantities has this one: of the same unit, or one of both without."""
-        return any(each.value == self.value and _is_one_unit(each.unit, self.unit) for each in found)
-
-    def equals(self, other: "Quantity") -> bool:
-        """Return whether both are the same amount: two weeks and 14 days, 3 pm and 15:00."""
-        if not self.unit or not other.unit:
-            return self.value == other.value
-        (unit, factor), (same, by) = (_MEASURES.get(each.unit, (each.unit, 1)) for each in (self, other))
-        return _is_one_unit(unit, same) and self.value * factor == other.value * by
-
-
-@dataclass(frozen=True, slots=True)
-class TextToken:
+class TextToken(NamedTuple):
     text: str
     sign: str
     start: int
     end: int
-
-    @property
-    def low(self) -> str:
-        return self.text.lower()
+    #: The text in lower case.
+    low: str
 
     @property
     def has_digit(self) -> bool:
-        return any(map(str.isdigit, self.text))
+        return not self.text.isalpha() and any(map(str.isdigit, self.text))
 
     @property
     def is_code(self) -> bool:
-        return self.has_digit or "_" in self.text or _is_coined(self.low)
+        return not self.text.isalpha() and (self.has_digit or "_" in self.text or _is_coined(self.low))
 
 
 class Reading:
@@ -139,19 +96,23 @@ class Reading:
     def __init__(self, text: str) -> None:
         folded = unicodedata.normalize("NFKC", text).translate(_DASHES) if not text.isascii() else text
         self.text = _MINUS.sub("-", folded)
+        self.low = self.text.lower()
 
     @cached_property
     def tokens(self) -> list[TextToken]:
-        return [TextToken(each["word"], each["sign"] or "", *each.span()) for each in _TOKEN.finditer(self.text)]
+        return [
+            TextToken(each["word"], each["sign"] or "", *each.span(), each["word"].lower())
+            for each in _TOKEN.finditer(self.text)
+        ]
 
     @cached_property
     def words(self) -> frozenset[str]:
         """Return the stems of the words. Compounds of capitalized words, such as North-East, are only found whole."""
-        found = set()
-        for word in _COMPOUND.findall(self.text):
-            found.add(stem_of(word))
+        words = set(_COMPOUND.findall(self.text))
+        found = set(map(stem_of, words))
+        for word in words:
             if not word.isalnum():
-                parts = re.split(r"[-./_'’]", word)  # noqa: RUF001
+                parts = _COMPOUNDED.split(word)
                 found |= set() if all(part[:1].isupper() for part in parts) else set(map(stem_of, parts))
             elif len(word) == 3 and word.lower() in _DAYS:
                 found.add(stem_of(_DAYS[word.lower()]))
@@ -177,10 +138,20 @@ class Reading:
     def spelled(self) -> dict[str, list[int]]:
         """Return where each word stands, in lower case. Compounds of capitalized words are only found whole."""
         found: dict[str, list[int]] = {}
-        for at, word in enumerate(_COMPOUND.findall(self.text)):
-            parts = [part for part in re.split(r"[-./_'’]", word) if part != "s"]  # noqa: RUF001
+        at = -1
+        for word in _COMPOUND_OR_BAR.findall(self.text):
+            # The words of a name are in one cell.
+            at += 1 if word[0].isalnum() else _APART
+            if word[0] in "|;":
+                continue
+            if word.isalnum():
+                low = word.lower()
+                for part in {low, _DAYS.get(low, low)}:
+                    found.setdefault(part, []).append(at)
+                continue
+            parts = [part for part in _COMPOUNDED.split(word) if part != "s"]
             is_name = len(parts) > 1 and all(part[0].isupper() for part in parts)
-            for part in {"-".join(parts), *([] if is_name else parts), _DAYS.get(word.lower(), word)}:
+            for part in {"-".join(parts), *([] if is_name else parts), word}:
                 found.setdefault(part.lower(), []).append(at)
         months = (*(day[:2] for day in self.days), *_YEAR_MONTH.findall(self.text))
         for at, name in (*self.ranged, *((0, MONTHS[int(month) - 1]) for month in months)):
@@ -191,9 +162,10 @@ class Reading:
     def ranged(self) -> list[tuple[int, str]]:
         """Return the days of ranges such as Mon-Fri, each with the number of words before it."""
         found = []
-        for match in _DAY_RANGE.finditer(self.text):
+        for match in _DAY_RANGE.finditer(self.text) if _DAY_BEGUN.search(self.text) else ():
             first, last = (DAY_NAMES.index(_DAYS[end[:3].lower()]) for end in match.groups())
-            at = len(_COMPOUND.findall(self.text, 0, match.start()))
+            before = _COMPOUND_OR_BAR.findall(self.text, 0, match.start())
+            at = sum(1 if word[0].isalnum() else _APART for word in before)
             days = DAY_NAMES[first : last + 1] if first <= last else DAY_NAMES[first:] + DAY_NAMES[: last + 1]
             found += [(at, day) for day in [*days, *(["weekday"] if len(days) == 5 and not first else [])]]
         return found
@@ -202,12 +174,12 @@ class Reading:
     def days(self) -> frozenset[str]:
         """Return the days, as `03-14`."""
         found: set[tuple[int, int]] = set()
-        if not re.search(r"\d", self.text):
+        if not _DIGIT.search(self.text):
             return frozenset()
         for match in ISO_DATE.finditer(self.text):
             month, day = (match[2], match[3]) if match[1] else (match[5], match[4])
             found.add((int(month), int(day)))
-        for at, token in enumerate(self.tokens):
+        for at, token in enumerate(self.tokens if _MONTH_BEGUN.search(self.text) else ()):
             if (token.has_digit or token.low in _MONTHS) and (day_at := self.day_at(at)):
                 found.add(day_at[:2])
         return frozenset(f"{month:02}-{day:02}" for month, day in found if 1 <= month <= 12)
@@ -228,11 +200,12 @@ class Reading:
     def codes(self) -> frozenset[str]:
         """Return each token with digits in one spelling, and each number with the word that it belongs to."""
         found, label, former = set(), "", ""
-        for before, token in pairwise([TextToken("", "", 0, 0), *self.tokens]):
+        plain = ""
+        for before, token in pairwise([TextToken("", "", 0, 0, ""), *self.tokens]):
             if not token.is_code:
-                if token.low not in LINKS and token.low not in ("and", "or"):
-                    label = label_of(token.low)
+                plain = plain if token.low in LINKS or token.low in ("and", "or") else token.low
                 continue
+            label = label_of(plain) if plain else ""
             if len(token.text) > _LONGEST_CODE:
                 continue
             code = code_of(token.text)
@@ -243,6 +216,8 @@ class Reading:
             found |= (
                 {f"-{code}"} if token.sign else {f"{each}{code}" for each in labels} if code[0].isdigit() else {code}
             )
+            if version := _VERSION.fullmatch(token.low):
+                found.add(f"v{version[1] or version[2]}")
             if (end := _CODE_END.search(token.text)) and end.start():
                 found.add(code_of(f"{end[1]}-{end[2]}"))
             if end and (len(end[1]) > 3 or not end[2].isdecimal()):
@@ -278,6 +253,8 @@ class Reading:
         while at < len(tokens):
             token, first = tokens[at], at
             at += 1
+            if token.text.isalpha() and token.low not in _WORDS and token.low not in _SCALES:
+                continue
             if token.low.partition("-")[0] in _WORDS or (token.low in _SCALES and first):
                 value, at, unit = _spelled(tokens, first)
                 yield first, _on_clock(value, unit or self.unit_at(at))
@@ -352,10 +329,6 @@ def _spelled(tokens: Sequence[TextToken], at: int) -> tuple[Decimal, int, str]:
             else:
                 part += _WORDS.get(word, 0)
     return Decimal(value + part), at, ""
-
-
-def _is_one_unit(one: str, other: str) -> bool:
-    return one == other or not one or not other or (one[0] == other[0] == "°" and "°" in (one, other))
 
 
 #: Beginnings of words that a hyphen follows.

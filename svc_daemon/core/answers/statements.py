@@ -43,6 +43,9 @@ _RULE = re.compile(r"[\s|:+=*_-]*")
 _ENDED = re.compile(r"[.!;,…:]['\"»”’)\]]*\s*$")  # noqa: RUF001
 _SENTENCES = re.compile(r"[.!?] +[A-Z]")
 _PATH_MARKS = re.compile(r"[-_/]+")
+_CELL_END = re.compile(r"\s*[|;,\t]\s*|\s{2,}")
+#: The word of a thing's number: "contract" of contract 7.
+_LABEL = re.compile(r"\D+")
 _SUFFIX = re.compile(r"\.[A-Za-z]\w{0,4}$")
 
 reading_of = lru_cache(maxsize=4096)(Reading)
@@ -77,20 +80,33 @@ class Statement:
 
         Of several numbers of one kind, as in "Contract 7" below "Contract 4", the nearest decides.
         """
-        label = re.match(r"\D+", need.value) if need.kind == "label" and isinstance(need.value, str) else None
-        if label and self.subject == need.text.rpartition(" ")[2] and " " in need.text:
+        is_absent = need.key and not any(need.key in reading.low for reading in self.scope)
+        if is_absent or (need.kind == "code" and self.kind == "prose" and self.begins_with_twin(need)):
+            return False
+        label = _LABEL.match(need.value) if need.kind == "label" and isinstance(need.value, str) else None
+        name, _, number = need.text.rpartition(" ")
+        if label and self.subject == number and name:
             # The first cell of a row is its name, whatever the question calls it.
-            return any(stem_of(need.text.split()[0]) in reading.words for reading in self.scope)
+            return any(stem_of(name.split()[0]) in reading.words for reading in self.scope)
         for place, reading in enumerate(self.scope):
             if is_in(need, reading, has_units=not self.is_counted(place)):
                 return True
             if place and label and label[0] in reading.labels:
                 return False
-        if need.kind != "name" or not isinstance(need.value, str) or " " not in need.value:
+        # "relayd 3" is relayd-v3. And the words of a name may be in several places, such as a heading and the title,
+        # but not apart in one.
+        is_version = label and any(f"v{number}" in reading.codes for reading in self.scope)
+        parts = need.text.split()[:1] if is_version else need.text.lower().split() if need.kind == "name" else []
+        found = [[bool(reading.has_name([part.lower()])) for part in parts] for reading in self.scope]
+        return bool(parts) and all(map(any, zip(*found, strict=True))) and (is_version or not any(map(all, found)))
+
+    def begins_with_twin(self, need: Need) -> bool:
+        """Return whether a sentence is about another thing with a code like this one: LM42 for LM42-Q."""
+        own = reading_of(self.text)
+        if not own.tokens or not own.tokens[0].is_code or is_in(need, own):
             return False
-        # The words of a name may be in several places, such as a heading and the title, but not apart in one.
-        found = [[reading.has_name([word]) for word in need.value.split()] for reading in self.scope]
-        return all(map(any, zip(*found, strict=True))) and not any(map(all, found))
+        begin = _LABEL.match(own.tokens[0].low)
+        return begin is not None and need.text.lower().startswith(begin[0])
 
     def is_counted(self, place: int) -> bool:
         """Return whether the unit of a number in the scope may be in another place, as in a row or a form."""
@@ -102,18 +118,25 @@ class Statement:
         own = (self.text,) if self.kind in ("row", "entry") else ()
         return frozenset[str]().union(*(reading_of(text).words for text in (*own, self.head, *self.above)))
 
-    @property
+    @cached_property
     def subject(self) -> str:
         """Return the first cell of a row."""
-        return re.split(r"\s*[|;,\t]\s*|\s{2,}", self.text, maxsplit=1)[0] if self.kind == "row" else ""
+        return _CELL_END.split(self.text, maxsplit=1)[0] if self.kind == "row" else ""
 
 
 def statements_of(passage: Passage) -> list[Statement]:
     """Find the statements of a passage, in order."""
-    size = len(passage.lead)
-    found = list(_Structure(passage).read())
+    chunk = passage.chunk
+    return _read(chunk.text, chunk.headings, passage.title, passage.lead, chunk.ordinal == 0)
+
+
+@lru_cache(maxsize=32)
+def _read(text: str, headings: tuple[str, ...], title: str, lead: str, is_first: bool) -> list[Statement]:
+    # An answer reads a passage more than once: for its quotes, beside others with a lead, and to check a model's words.
+    found = _Structure(text, headings, title, lead, is_first=is_first or bool(lead)).read()
+    size = len(lead)
     if not size:
-        return found
+        return list(found)
     own = (each for each in found if each.span.start >= size)
     return [replace(each, span=Span(each.span.start - size, each.span.end - size)) for each in own]
 
@@ -121,27 +144,32 @@ def statements_of(passage: Passage) -> list[Statement]:
 class _Structure:
     """Reads the lines of a passage: tables, forms, lists, lines that head others, and prose."""
 
-    def __init__(self, passage: Passage) -> None:
-        self.text = passage.lead + passage.text
+    def __init__(self, text: str, headings: tuple[str, ...], title: str, lead: str, *, is_first: bool) -> None:
+        self.text = lead + text
         self.lines = [
             Span(each.start(), each.start() + len(each[0].rstrip("\n"))) for each in _LINE.finditer(self.text)
         ]
-        self.is_first = passage.chunk.ordinal == 0 or bool(passage.lead)
-        title = _SUFFIX.sub("", passage.title)
-        names = dict.fromkeys((title, _PATH_MARKS.sub(" ", title), passage.title))
-        self.above = (*reversed(passage.chunk.headings), *names)
-        self.headings = len(passage.chunk.headings)
+        self.texts = [self.text[line.start : line.end] for line in self.lines]
+        #: Of what ends before it, only what the rest belongs to is read.
+        self.begin = len(lead)
+        self.is_first = is_first
+        name = _SUFFIX.sub("", title)
+        self.above = (*reversed(headings), *dict.fromkeys((name, _PATH_MARKS.sub(" ", name), title)))
+        self.headings = len(headings)
         #: The cells of lines whose columns are set apart by spaces.
         self.aligned: dict[str, list[str]] = {}
-        split = [(each, gapped(each)) for each in map(self.line, range(len(self.lines)))]
+        split = [(each, gapped(each)) for each in self.texts]
         for (line, cells), (following, others) in pairwise(split):
+            if len(cells) < 2 or len(others) < 2:
+                continue
             is_prose = any(cell.endswith((".", ":")) for cell in (*cells, *others))
-            if min(len(cells), len(others)) < 2 or is_prose or all(map(FIELD.match, cells)):
+            if is_prose or all(map(FIELD.match, cells)):
                 continue
             second = [text.find(parts[1], len(parts[0])) for text, parts in ((line, cells), (following, others))]
             if len(cells) == len(others) or second[0] == second[1]:
                 self.aligned |= {line: cells, following: others}
-        self.columns = passage.chunk.headings[-1] if passage.chunk.headings else ""
+        self.columns = headings[-1].count(", ") if headings else 0
+        self.names = headings[-1].split(", ") if headings else []
         #: The line that heads what follows, whether nothing has followed it yet, and the first line of the document.
         self.head = self.first = ""
         self.is_bare = False
@@ -188,7 +216,8 @@ class _Structure:
             rest = next((place for place in range(at + 1, len(self.lines)) if self.line(place).strip()), at)
             is_label = rest > at and not self.heads(rest, self.line(rest))
             found = self.make(span, "label" if is_label else "line", heads=self.head)
-            self.head, self.stems = found.text, []
+            # A definition heads nothing: the next line is another term.
+            self.head, self.stems = self.head if line.startswith(":") else found.text, []
             if self.is_first and not self.first and not self.text[: span.start].strip(" \n-#*=_"):
                 # The first line is a title, unless others like it head what follows them.
                 alike = re.compile(rf"\n\s*\n\W*{re.escape(self.head.split()[0])}\b")
@@ -198,7 +227,7 @@ class _Structure:
         return size, list(self.prose(Span(self.lines[at].start, self.lines[at + size - 1].end)))
 
     def line(self, at: int) -> str:
-        return self.text[self.lines[at].start : self.lines[at].end]
+        return self.texts[at]
 
     def run(self, at: int, belongs: Callable[[str], bool]) -> int:
         return sum(1 for _ in takewhile(lambda place: belongs(self.line(place)), range(at, len(self.lines))))
@@ -214,9 +243,10 @@ class _Structure:
         near = [*around, heads, self.head, self.front, self.first if " " in self.first else ""]
         around = tuple(dict.fromkeys(text for text in near if text))
         text = self.text[span.start : span.end]
-        above, count = self.above, self.headings
-        shared = Statement(span=span, text=text, kind=kind, heads=heads, head=self.head, around=around)
-        return replace(shared, above=above, headings=count)
+        outer, count = self.above, self.headings
+        return Statement(
+            span=span, text=text, kind=kind, heads=heads, head=self.head, around=around, above=outer, headings=count
+        )
 
     def heads(self, at: int, line: str) -> bool:
         """Return whether a line is like a heading: short, without a full stop, and not in the middle of a paragraph."""
@@ -243,9 +273,8 @@ class _Structure:
             return [] if _RULE.fullmatch(line) else [cell.strip() for cell in line.strip().strip("|").split("|")]
         if line in self.aligned:
             return self.aligned[line]
-        names = self.columns.count(", ")
-        for mark in "\t;|,":
-            if names and line.count(mark) == names:
+        for mark in "\t;|," if self.columns else "":
+            if line.count(mark) == self.columns:
                 return [cell.strip().strip('"') for cell in line.split(mark)]
         return []
 
@@ -254,14 +283,13 @@ class _Structure:
         rows = [place for place in range(at, at + size) if self.cells(self.line(place))]
         first = self.cells(self.line(rows[0]))
         is_ruled = len(rows) > 1 and rows[1] > rows[0] + 1
-        names = self.columns.split(", ")
-        if len(names) == len(first) > 1:
-            heads = names
+        if len(self.names) == len(first) > 1:
+            heads = self.names
         elif is_ruled or (len(rows) > 1 and not any(map(self.is_value(rows[0]), filter(None, first)))):
             heads, rows = first, rows[1:]
         else:
             heads = []
-        for place in rows:
+        for place in (each for each in rows if self.lines[each].end > self.begin):
             line, cells = self.line(place), self.cells(self.line(place))
             inner = line.strip().strip("|").strip()
             start = self.lines[place].start + line.index(inner)
@@ -294,7 +322,7 @@ class _Structure:
             records[-1].append(field)
         for record in records:
             for place, field in enumerate(record):
-                if field.value:
+                if field.value and field.span.end > self.begin:
                     hung = (stem for depth, stem in reversed(self.stems) if depth < field.indent)
                     around = (f"{field.key} {field.value}", *beside(record, place), *hung)
                     yield self.make(field.span, "field", around=around)
@@ -310,11 +338,15 @@ class _Structure:
         self.stems = [(depth, stem) for depth, stem in self.stems if depth < indent]
         number = (f"step {item[1]}, point {item[1]}, item {item[1]}, no. {item[1]}",) if item[1] else ()
         around = (*number, *(stem for _, stem in reversed(self.stems)))
-        yield from self.prose(Span(block.start + item.end(), block.end), around)
+        if block.end > self.begin:
+            yield from self.prose(Span(block.start + item.end(), block.end), around, is_item=True)
         self.stems.append((indent, self.text[block.start + item.end() : block.end]))
 
-    def prose(self, block: Span, around: Sequence[str] = ()) -> Iterator[Statement]:
+    def prose(self, block: Span, around: Sequence[str] = (), *, is_item: bool = False) -> Iterator[Statement]:
         text, before = self.text[block.start : block.end], ""
+        if block.end <= self.begin:
+            self.stems = [(-1, text)]
+            return
         if text.startswith(":"):
             # The definition of a list of terms.
             block, text = Span(block.start + 1, block.end), text[1:]
@@ -334,5 +366,7 @@ class _Structure:
             place = Span(block.start + span.start, block.start + span.end)
             is_label = bool(self.head) and sentence.rstrip(".") == self.head
             yield self.make(place, "label" if is_label else "prose", around=(*back, *around))
+            # What an item begins with names it: "`ttl`: how long an answer is kept. Default: 30 s."
+            around = (sentence, *around) if is_item and not before else around
             before = sentence
         self.head = outer

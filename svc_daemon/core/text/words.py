@@ -31,15 +31,17 @@ _SHORTEST = 3
 #: Irregular forms and a few synonyms; the first of each group replaces the others.
 _FORMS = (
     "become became, begin began begun, break broke broken, bring brought, build built, buy bought, catch caught, "
-    "child children kid kids, choose chose chosen choice choices, come came, do did done, draw drew drawn, drive "
-    "drove driven, eat ate eaten, fall fell fallen, feed fed, foot feet, forget forgot forgotten, freeze froze "
-    "frozen, give gave given, go goes went gone going, grow grew grown, hide hid hidden, hold held, keep kept, know "
-    "knew known, lead led, lend lent, lose lost, make made, man men, meet met, pay paid payment payments, rise rose "
-    "risen, run ran, say said says, see saw seen sees, sell sold sale sales, send sent, show shown, sit sat, sleep "
-    "slept, speak spoke spoken, spend spent, stand stood, steal stole stolen, take took taken, teach taught, tell "
-    "told, think thought, throw threw thrown, understand understood, use used uses using, wear wore worn, win won, "
-    "woman women, write wrote written author authors, center centre centres, color colour colours coloured, gray "
-    "grey, license licence licences, meter metre metres, tire tyre tyres"
+    "child children kid kids, choose chose chosen choice choices, come came, long longer longest, heavy heavier "
+    "heaviest, short shorter shortest, tall taller, wide wider, deep deeper, fast faster, cheap cheaper, large larger "
+    "largest, small smaller smallest, die died dies dying death dead, do did done, draw drew drawn, drive drove "
+    "driven, eat ate eaten, fall fell fallen, feed fed, foot feet, forget forgot forgotten, freeze froze frozen, give "
+    "gave given, go goes went gone going, grow grew grown, hide hid hidden, hold held, keep kept, know knew known, "
+    "lead led, lend lent, lose lost, make made, man men, meet met, pay paid payment payments, rise rose risen, run "
+    "ran, say said says, see saw seen sees, sell sold sale sales, send sent, show shown, sit sat, sleep slept, speak "
+    "spoke spoken, spend spent, stand stood, steal stole stolen, take took taken, teach taught, tell told, think "
+    "thought, throw threw thrown, understand understood, use used uses using, wear wore worn, win won, woman women, "
+    "write wrote written author authors, center centre centres, color colour colours coloured, gray grey, license "
+    "licence licences, meter metre metres, tire tyre tyres"
 )
 FORMS = {form: forms.split()[0] for forms in _FORMS.split(",") for form in forms.split()[1:]}
 

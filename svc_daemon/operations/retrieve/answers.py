@@ -117,20 +117,18 @@ async def answer(context: Context, key: KeyRow, ask: Ask) -> AnswerStream:
     passages, worthy = await _judge_passages(ask, query, results)
     # Run in a thread: this can take a fifth of a second.
     findings = await asyncio.to_thread(quote_best, ask.question, query, passages, worthy)
-    if not findings.pieces and findings.names_something and any(passage.chunk.ordinal for passage in passages):
+    unanswered = findings.unanswered
+    if unanswered and any(passage.chunk.ordinal for passage in passages):
         # A passage may continue a table or a list whose head names what it is about.
-        passages = await context.search_in_thread(_lead, context, key.team_id, results.found, passages)
-        findings = await asyncio.to_thread(quote_best, ask.question, query, passages, worthy)
+        led = await context.search_in_thread(_lead, context, key.team_id, results.found, passages)
+        if any(passage.lead and unanswered.may_be_in(passage) for passage in led):
+            passages = led
+            findings = await asyncio.to_thread(quote_best, ask.question, query, passages, worthy)
     cited: list[Cited] = []
 
     def cite(citation: Citation) -> Cited:
-        passage = passages[citation.passage]
-        return Cited(
-            citation,
-            results.found[citation.passage],
-            quote_of(passage, citation.span),
-            place_of(passage, citation.span),
-        )
+        passage, span = passages[citation.passage], citation.span
+        return Cited(citation, results.found[citation.passage], quote_of(passage, span), place_of(passage, span))
 
     async with aclosing(_begin(context, ask, passages, findings, worthy, results.agent)) as writing:
         async for piece in writing:

@@ -36,6 +36,18 @@ BUSES = passage(
 LOCKS = passage("The lock of the first door is 55, of the second door 66.", lock=2.0, door=2.0)
 CHANGES = passage("- Added the Welsh translation.", headings=("Trellis", "2.4.0 \u2013 2022-01-09"))
 
+FEES = passage("Saver Student | 3.00\nSaver | 2.00", headings=("Accounts", "Account, Fee (£)"))
+GATES = passage("GT7 and GT7B open inwards. GT7-S opens outwards.", headings=("GT7, GT7B, GT7-S: gates",))
+PROBES = passage(
+    "- `span` \u2013 how long a probe lasts. Default: `3s`.\n- `span_late` \u2013 the same after noon. Default: `9s`.",
+    title="probe-options-v4.md",
+)
+MOTOR = passage("Drum speed\n: 40 \u2013 900 rpm\n\nDrum motor\n: 2.2 kW", title="Mill 3", headings=("Mill 3",))
+HALL = passage("Main hall, 2 Moss Road\n\nHorn lessons: 8.30 to 11.00 daily. A pupil may bring a guest.", title="Arvo")
+TERMS = passage("Kredit: 15,75 % im Jahr.", title="Konto 7")
+TAXES = passage("Late filing costs 40.\n\nFiling deadline: 15 May 2025.", headings=("Tax year 2024",))
+STUDY = passage("**Study 4: the old bridge**\n\nBought in Rome by Li. Signed at the back. Lent to Bonn.", title="Art")
+
 #: A passage, a question, and what the answer begins with.
 ANSWERED = [
     # Labels above, before and within paragraphs.
@@ -72,6 +84,18 @@ ANSWERED = [
     (BUSES, "first bus on route 7 from Quay on Tuesday", "7,Mon-Fri,Quay,06:10"),
     (BUSES, "bus 7 mill saturday", "7,Saturday,Mill,07:40"),
     (LOCKS, "lock of the second door", "The lock of"),
+    # A longer name is another thing, and so is what begins with a twin's code.
+    (FEES, "fee of the Saver account", "Saver | 2.00"),
+    (GATES, "which way does the GT7-S open", "GT7-S opens"),
+    # What a list's item begins with names the rest of it, and a definition heads nothing.
+    (PROBES, "default of span_late in probe 4", "Default: `9s`."),
+    (MOTOR, "drum motor power of Mill 3", "2.2 kW"),
+    # "May" is a month only beside a number or after "in".
+    (HALL, "visiting hours of Arvo's horn lessons", "Horn lessons: 8.30"),
+    # Words that questions in other languages have anyway don't count.
+    (TERMS, "Wie hoch ist der Zins für Kredit auf Konto 7?", "Kredit: 15,75 %"),
+    # The heading's year is that of the question.
+    (TAXES, "By what date must I file for tax year 2024?", "Filing deadline"),
     # The heading says in which version, and when.
     (CHANGES, "Which version added the Welsh translation?", "Added the Welsh translation. (2.4.0 \u2013 2022-01-09)"),
 ]
@@ -97,6 +121,15 @@ def test_the_statement_about_what_is_asked_answers(read: Passage, question: str,
         (passage("Order code KE-20.", headings=("Kestrel 20",)), "order code of the kestrel 20 ultra"),
         (passage("The roof of Block C costs £900."), "What does the roof of Block D cost?"),
         (passage("Stir the rice.", headings=("Ada's soup",)), "How much salt goes into Ada's soup?"),
+        (passage("Saver Student: a fee of £3.\n\nSaver: sent by post.", title="fees"), "fee of the Saver account"),
+        (passage("Rain in June 2024: 90 mm."), "How much rain fell in May 2024?"),
+        (passage("Highest in June: 21 °C.", title="Lower Fell"), "Middle Fell highest in June"),
+        (passage("Rates | 1 % | 2 % (Basic HA | Trade)", title="rates"), "rate of the Trade HA plan"),
+        # It lacks the kind of amount that is asked for, and a year is none.
+        (passage("Found in 1931.", headings=("Brass bell 12",)), "How heavy is the brass bell 12?"),
+        (passage("More than 5,000 may apply.", headings=("Call 31",)), "e-mail address for call 31"),
+        # Each sentence below the heading answers as little as the others.
+        (STUDY, "mood of the old bridge in study 4"),
         # A heading alone is no answer.
         (passage("REPORT 31-8\n\nZinc is low."), "What does report 31-8 say about iron?"),
     ],
