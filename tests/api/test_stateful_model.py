@@ -278,7 +278,8 @@ class Machine(Watching, RuleBasedStateMachine):
         assert body_of(answer, 202 if is_new else 200)["changed"] is is_new
         if is_new:
             source.word = word
-            source.requeue()
+            if source.status == FAILED:
+                source.requeue()
 
     @when(has_source, pick=PICK, into=PICK)
     def replace(self, pick: int, into: int) -> None:
