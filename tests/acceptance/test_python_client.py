@@ -145,7 +145,7 @@ def test_other_docs_examples_return_what_the_page_says(shared_installation: Inst
         assert names["add"](client, str(good)) == f"{good} is ready"
         assert names["add"](client, str(bad)).startswith(f"{bad} can't be searched: 1 of 1 sources can't become ready")
         good.write_text("Other words.")
-        assert names["add"](client, str(good)).startswith(f"{good} was refused, idempotency_key_conflict: ")
+        assert names["add"](client, str(good)).startswith(f"{good} was not sent: the bucket has different content")
         (source,) = client.sources("handbook", title=str(good.name))
         assert names["describe"](source) == "good.md: active, no pages"
         assert names["largest"](client.buckets()["buckets"])["slug"] == "handbook"
