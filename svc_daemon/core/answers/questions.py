@@ -308,7 +308,7 @@ def _nowhere(question: str, text: str) -> frozenset[str]:
     """Return the words of a question which a text, in lower case, doesn't have, nor what people use for them."""
     stems = set(map(stem_of, set(words_of(text))))
     common = STOP_WORDS | _common_in(question)
-    words = (word for word in words_of(question) if word.isalpha() and word not in common)
+    words = (word for word in words_of(question) if word.isalpha() and len(word) > 1 and word not in common)
     return frozenset(word for word in words if likes_of(stem_of(word)).isdisjoint(stems))
 
 
