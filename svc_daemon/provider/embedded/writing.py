@@ -94,15 +94,22 @@ def _put_batch(index: TeamIndex, batch: Sequence[PackedDocument]) -> set[str]:
         return large
 
     with index.writing:
+        numbers = dict(zip(newest, index.take_numbers(len(newest)), strict=True))
+    # Other batches can be committed while the terms are made.
+    postings = {
+        source_id: [*_wording_of(document, numbers[source_id]).postings(0, document.chunk_rows)]
+        for source_id, document in newest.items()
+    }
+    with index.writing:
         shown = index.database.read(lambda connection: documents.find_all(connection, list(newest)))
         newer = [each for each in newest.values() if _is_newer(each, shown.get(each.source_id))]
         if not newer:
             return set()
         replaced = [shown[each.source_id] for each in newer if each.source_id in shown]
-        numbered = [*zip(index.take_numbers(len(newer)), newer, strict=True)]
+        numbered = [(numbers[each.source_id], each) for each in newer]
         with index.posting() as add:
-            for number, document in numbered:
-                add(_wording_of(document, number).postings(0, document.chunk_rows))
+            for each in newer:
+                add(postings[each.source_id])
         large = index.database.write(work)
         index.clear_garbage()
     for key in large:
