@@ -158,6 +158,8 @@ class Wakes:
     look_s: float = 60.0
     #: Teams with a damaged index whose rebuild isn't queued yet.
     damaged: set[str] = field(default_factory=set)
+    #: Teams whose documents' words are indexed anew, and whose sources are still shown as ready.
+    building: set[str] = field(default_factory=set)
     #: Teams whose index may contain chunks without a vector.
     unembedded: set[str] = field(default_factory=set)
 
@@ -174,6 +176,11 @@ class Wakes:
     def note_damaged(self, team_id: str) -> None:
         """Request a rebuild of the team's damaged index. Call it on the event loop's thread."""
         self.damaged.add(team_id)
+        self.rebuilding.set_here()
+
+    def note_building(self, team_id: str) -> None:
+        """Show that the words of the team's documents are indexed anew. Call it on the event loop's thread."""
+        self.building.add(team_id)
         self.rebuilding.set_here()
 
     def note_unembedded(self, team_id: str) -> None:

@@ -237,6 +237,16 @@ class HitPage:
     suggestions: tuple[Suggestion, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Building:
+    """How far the words of a team's documents are indexed anew, in passages. Searches are refused meanwhile."""
+
+    done: int
+    total: int
+    #: Seconds since it began.
+    elapsed_s: float
+
+
 class SearchProvider(Protocol):
     """Stores and searches documents, in a separate index for each team."""
 
@@ -309,6 +319,10 @@ class SearchProvider(Protocol):
 
         Returns False if nothing was overwritten.
         """
+        ...
+
+    def find_building(self, team_id: str) -> Building | None:
+        """Return how far the words of the team's documents are indexed anew; None if they are searchable."""
         ...
 
     def list_teams(self) -> list[str]:

@@ -8,6 +8,8 @@ ProviderError           any failure, and whether the call can be retried
          └─ IndexDamaged    a team's index is damaged and must be rebuilt
 """
 
+from svc_daemon.provider.contract import Building
+
 
 class ProviderError(Exception):
     """A call to a search provider failed. If `retryable`, the same call may succeed later."""
@@ -35,10 +37,11 @@ class SearchTimeout(ProviderError):
 class IndexBuilding(ProviderError):
     """The postings of a team's index are made anew from its texts. Searches are refused meanwhile."""
 
-    def __init__(self, team_id: str, elapsed_s: float, done: int, total: int) -> None:
-        """`done` of `total` passages are indexed since `elapsed_s`."""
-        self.elapsed_s, self.done, self.total = elapsed_s, done, total
-        super().__init__(f"The words of {team_id} are indexed anew: {done} of {total} passages.", retryable=True)
+    def __init__(self, team_id: str, building: Building) -> None:
+        self.building = building
+        super().__init__(
+            f"The words of {team_id} are indexed anew: {building.done} of {building.total} passages.", retryable=True
+        )
 
 
 class ProviderFailed(ProviderError):

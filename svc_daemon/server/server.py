@@ -243,6 +243,7 @@ def open_context(
         clock=clock.monotonic,
         on_broken=on_broken,
         on_damaged=lambda team_id: loop.call_soon_threadsafe(wakes.note_damaged, team_id),
+        on_building=lambda team_id: loop.call_soon_threadsafe(wakes.note_building, team_id),
         signs_bytes=limits.vector_memory_bytes,
     )
     stack.callback(provider.close)

@@ -37,7 +37,7 @@ RECHUNK_READS = 3
 LEAST_SHARE = 0.9
 #: Why a document keeps its text although a newer reader has read it.
 KEPT = "The text is that of an older version, because this one can't read as much of the document."
-#: How often to look whether new sources still wait to be indexed, in seconds.
+#: How often to look whether new sources still wait to be indexed, or an index is made anew, in seconds.
 LOOK_S = 0.25
 #: Delay after a round with failures, in seconds. It doubles each time, up to the maximum.
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
@@ -47,6 +47,8 @@ class RebuildingWorker(TaskWorker):
     """Rebuilds the search indexes of teams one after another.
 
         claim  ->  delete the index file  ->  read missing documents until there are none  ->  finish (one transaction)
+
+    If the index only has to make its list of words anew, its file stays, and the worker waits until it has done so.
 
     Small documents are read in groups, each group by one child process. A document that could not be read in its group
     is read again by a child process of its own.
@@ -71,7 +73,12 @@ class RebuildingWorker(TaskWorker):
             self.context.wakes.damaged.discard(task.team_id)
             await rebuilding.note_cleared(self.context, task)
         reads: Counter[str] = Counter()
-        while missing := await rebuilding.find_missing(self.context, task):
+        while True:
+            while building := await rebuilding.find_building(self.context, task.team_id):
+                await rebuilding.note_building(self.context, task, building)
+                await asyncio.sleep(LOOK_S)
+            if not (missing := await rebuilding.find_missing(self.context, task)):
+                break
             waves = self._list_waves(task, missing, reads)
             await _run_together(self._read_all(task, waves, reads) for _ in range(self.context.limits.extract_children))
         await rebuilding.finish_rebuild(self.context, task)

@@ -2,11 +2,13 @@
 
 import logging
 import os
+import threading
 from typing import Any
 
 import pytest
 
 from svc_daemon.operations.index.syncing import claim_syncs, complete_syncs
+from svc_daemon.provider.embedded.postings import Postings
 from svc_daemon.provider.errors import IndexDamaged, ProviderFailed
 from tests import samples
 from tests.acceptance.installations import PATIENCE_S
@@ -298,3 +300,40 @@ def test_other_teams_are_searchable_during_a_rebuild(working: Daemon) -> None:
         assert (bucket["bucketStore"]["status"], bucket["revision"]) == ("active", before)
         details_of(daemon.ask("GET", f"/v1/knowledge/tasks/{task_id}", key=other), "task_not_found")
     wait_rebuilt(daemon, task_id)
+
+
+@pytest.mark.index_files
+def test_sources_are_not_ready_while_the_list_of_words_is_made_anew(
+    make_daemon: MakeDaemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    daemon = make_daemon()
+    daemon.make_bucket()
+    daemon.start()
+    ids = {daemon.add_ready(LONG), daemon.add_ready()}
+    before = {source_id: without_id(daemon.source(source_id)) for source_id in ids}
+    daemon.close()
+    (postings,) = rebuilds.index_file(daemon).parent.glob("*.postings-*")
+    (postings / "meta.json").unlink()
+    may_go_on, commit = threading.Event(), Postings.commit
+
+    def wait_and_commit(postings: Postings) -> None:
+        assert may_go_on.wait(PATIENCE_S)
+        commit(postings)
+
+    monkeypatch.setattr(Postings, "commit", wait_and_commit)
+    daemon = make_daemon()
+    daemon.start()
+    error = daemon.search("quay").json()["error"]
+    assert error["code"] == "team_store_maintenance"
+    daemon.wait(lambda: not any(daemon.source(source_id)["ready"] for source_id in ids), "no source is ready")
+    details = details_of(daemon.search("quay"), "team_store_maintenance")
+    assert daemon.source(min(ids))["ready_withheld_by"] == "team_store_maintenance"
+    added = daemon.add_source()
+    daemon.wait_status(added, "active")
+    assert not daemon.source(added)["ready"]
+    may_go_on.set()
+    daemon.wait_ready(*ids, added)
+    assert found(daemon) == {*ids, added}
+    assert {source_id: without_id(daemon.source(source_id)) for source_id in ids} == before
+    task = wait_rebuilt(daemon, details["task_id"])
+    assert (task["status"], task["progress"]["chunks_total"]) == ("succeeded", 3)

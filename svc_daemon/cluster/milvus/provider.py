@@ -85,6 +85,9 @@ class MilvusProvider:
     def purge(self, team_id: str) -> bool:  # noqa: ARG002 - Milvus does this by itself, when it compacts its segments
         return False
 
+    def find_building(self, team_id: str) -> None:
+        """Words are never indexed anew without their documents."""
+
     def list_teams(self) -> list[str]:
         return editions.list_teams(self._server)
 

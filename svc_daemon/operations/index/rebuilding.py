@@ -1,7 +1,8 @@
 """Rebuilds a team's search index from the stored files, and splits texts again after a change of chunk sizes.
 
 During a rebuild, the team's searches are refused and its sources are not ready. After a crash, the rebuild continues
-with the sources that the new index lacks.
+with the sources that the new index lacks. Where the index itself makes anew what only searches need, a rebuild waits
+for that.
 
 A source whose text is split again stays ready. Searches use the old chunks until the index has all of the new chunks.
 The same way, a source is read again that an older version of the readers has read.
@@ -29,7 +30,8 @@ from svc_daemon.operations.shared.events import maintenance_event, record_events
 from svc_daemon.operations.sources import requeue
 from svc_daemon.process.contexts import Context
 from svc_daemon.process.resource_shortages import Short
-from svc_daemon.provider.errors import ProviderError
+from svc_daemon.provider.contract import Building
+from svc_daemon.provider.errors import IndexDamaged, ProviderError
 from svc_daemon.store.rows import memberships, tasks
 from svc_daemon.store.rows.buckets import touch_buckets_of, touch_buckets_of_team
 from svc_daemon.store.rows.memberships import find_next_older, find_next_rechunk
@@ -52,10 +54,13 @@ ATTEMPTS = 3
 SOON_S = 3600
 
 
-def queue_rebuild(connection: Connection, make_ids: Ids, team: str, due_at: str | None = None) -> TaskRow:
+def queue_rebuild(
+    connection: Connection, make_ids: Ids, team: str, due_at: str | None = None, stage: str | None = None
+) -> TaskRow:
     """Queue the rebuild of a team's index, or return its open rebuild. `team` is an id or name; raises NotFound.
 
-    Searches are refused at once. A worker begins the rebuild at `due_at`, or immediately if that is None.
+    Searches are refused at once. A worker begins the rebuild at `due_at`, or immediately if that is None, and
+    with this stage, or the first one.
     """
     found = get_team(connection, team)
     running = find_open_rebuild(connection, found.id)
@@ -67,6 +72,7 @@ def queue_rebuild(connection: Connection, make_ids: Ids, team: str, due_at: str 
         type=REBUILD,
         source_id=None,
         max_attempts=ATTEMPTS,
+        stage=stage,
         next_attempt_at=due_at,
         created_at=to_text(make_ids.now()),
     )
@@ -97,7 +103,13 @@ async def rebuild_after(context: Context, team_id: str, last: TaskRow | None) ->
 
 
 async def rebuild_damaged(context: Context) -> None:
-    """Queue a rebuild for every team whose index was found damaged."""
+    """Queue a rebuild for every team whose index was found damaged, or without what searches need."""
+    while context.wakes.building:
+        team_id = next(iter(context.wakes.building))
+        if context.read(partial(find_team, team=team_id)) is not None and await find_building(context, team_id):
+            log.warning("the words of %s are indexed anew from its texts, and its sources are not ready", team_id)
+            await context.write(lambda connection: queue_rebuild(connection, context.ids, team_id, stage=INDEX))  # noqa: B023 - run at once
+        context.wakes.building.discard(team_id)
     while context.wakes.damaged:
         team_id = next(iter(context.wakes.damaged))
         await _rebuild_damaged(context, team_id)
@@ -126,6 +138,19 @@ async def _rebuild_damaged(context: Context, team_id: str) -> None:
     else:
         log.error("the index of %s is damaged: it is rebuilt from the stored files", team_id)
     await context.write(lambda connection: queue_rebuild(connection, context.ids, team_id, due_at))
+
+
+async def find_building(context: Context, team_id: str) -> Building | None:
+    """Return how far the index makes anew what searches need; None if it doesn't, or is damaged."""
+    try:
+        return await asyncio.to_thread(context.provider.find_building, team_id)
+    except IndexDamaged:
+        return None
+
+
+async def note_building(context: Context, task: TaskRow, building: Building) -> None:
+    """Record how far the index has made anew what searches need."""
+    await context.write(lambda c: tasks.update_progress(c, task, INDEX, building.done, building.total))
 
 
 async def claim_rebuild(context: Context) -> TaskRow | None:

@@ -213,12 +213,12 @@ class _Asking:
 def _ask(context: Context, team_id: str, query: SearchQuery) -> HitPage:
     try:
         return context.provider.search(team_id, query)
-    except IndexBuilding as building:
+    except IndexBuilding as error:
         raise ServiceError(
             ErrorCode.TEAM_STORE_MAINTENANCE,
             "The words of the team's documents are being indexed anew; try again shortly.",
-            retry_after_seconds=retry_after_s(building.elapsed_s, building.done, building.total),
-        ) from building
+            retry_after_seconds=retry_after_s(error.building.elapsed_s, error.building.done, error.building.total),
+        ) from error
     except ProviderError as error:
         # If the index is closed because of a rebuild, report the rebuild instead of the error.
         context.read(partial(refuse_in_maintenance, context=context, team_id=team_id))

@@ -37,11 +37,17 @@ class IndexFiles:
     """Opens index files, keeps them open, and removes them. Thread-safe."""
 
     def __init__(
-        self, folder: Path, *, on_broken: Callable[[ProviderError], None], on_damaged: Callable[[str], None]
+        self,
+        folder: Path,
+        *,
+        on_broken: Callable[[ProviderError], None],
+        on_damaged: Callable[[str], None],
+        on_building: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._folder = folder
         self._on_broken = on_broken
         self._on_damaged = on_damaged
+        self._on_building = on_building
         #: Teams whose damaged index has been reported.
         self._damaged: set[str] = set()
         #: Number of index removals. If it changes during a call, damage found by the call is not reported, because the
@@ -79,7 +85,7 @@ class IndexFiles:
             with ExitStack() as stack:
                 database = SqliteDatabase(path, prepare=prepare, on_broken=lambda error: self._report(team_id, error))
                 stack.callback(database.close)
-                index = TeamIndex(team_id, database, self._folder)
+                index = TeamIndex(team_id, database, self._folder, self._on_building)
                 stack.callback(index.close)
                 index.open()
                 stack.pop_all()

@@ -11,11 +11,11 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from svc_daemon.databases.sqlite import SqliteDatabase
 from svc_daemon.errors import ShuttingDown
+from svc_daemon.provider.contract import Building
 from svc_daemon.provider.embedded import document_rows, documents
 from svc_daemon.provider.embedded.counts import CountsCache
 from svc_daemon.provider.embedded.packing import SLICE_CHUNKS, ChunkRow, in_batches
@@ -41,21 +41,18 @@ _built: set["TeamIndex"] = set()
 AddPostings = Callable[[Iterable[Posting]], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far the postings are made anew."""
-
-    began_s: float
-    done: int
-    total: int
-
-
 class TeamIndex:
     """An open index. Thread-safe."""
 
-    def __init__(self, team_id: str, database: SqliteDatabase, folder: Path) -> None:
-        """Open `database`, whose postings are in a folder in `folder`."""
+    def __init__(
+        self, team_id: str, database: SqliteDatabase, folder: Path, on_building: Callable[[str], None]
+    ) -> None:
+        """Open `database`, whose postings are in a folder in `folder`.
+
+        `on_building` is called with the team's id when postings are made anew and there are none to search meanwhile.
+        """
         self.team_id = team_id
+        self._on_building = on_building
         self.database = database
         self.counts = CountsCache()
         #: Held by each change of the index.
@@ -67,7 +64,8 @@ class TeamIndex:
         self._numbers: list[int] = []
         #: Numbers whose postings were removed since the index was opened.
         self._cleared: set[int] = set()
-        self._progress: Progress | None = None
+        #: When the postings began to be made anew, in monotonic seconds, and of how many chunks they are made so far.
+        self._began_s, self._done, self._total = 0.0, 0, 0
         self._closed = threading.Event()
         self._builder: threading.Thread | None = None
         self._building = threading.Lock()
@@ -106,8 +104,14 @@ class TeamIndex:
         postings = self._postings
         if postings is not None:
             return postings
-        progress = self._progress or Progress(time.monotonic(), 0, 0)
-        raise IndexBuilding(self.team_id, time.monotonic() - progress.began_s, progress.done, progress.total)
+        raise IndexBuilding(self.team_id, self._progress())
+
+    def building(self) -> Building | None:
+        """Return how far the postings are made anew; None if there are postings to search."""
+        return None if self._postings is not None else self._progress()
+
+    def _progress(self) -> Building:
+        return Building(self._done, self._total, time.monotonic() - self._began_s)
 
     def take_numbers(self, count: int) -> list[int]:
         """Return numbers for documents in the postings, which no other document ever gets."""
@@ -173,6 +177,9 @@ class TeamIndex:
             raise
 
     def _start_building(self) -> None:
+        self._began_s, self._done, self._total = time.monotonic(), 0, 0
+        if self._postings is None:
+            self._on_building(self.team_id)
         self._builder = threading.Thread(target=self._build_until_done, name=f"postings:{self.team_id}", daemon=True)
         self._builder.start()
 
@@ -238,17 +245,16 @@ class TeamIndex:
 
     def _fill(self, target: Postings) -> None:
         """Add all documents to postings that are made anew, until the index is closed."""
-        began_s = time.monotonic()
         while missing := self._list_missing(target):
             wanted = self.database.read(documents.count_posted)
-            done, total = sum(wanted.values()) - sum(wanted.get(each, 0) for each in missing), sum(wanted.values())
+            self._total = sum(wanted.values())
+            self._done = self._total - sum(wanted.get(each, 0) for each in missing)
             for batch in in_batches(missing, wanted):
-                self._progress = Progress(began_s, done, total)
                 if self._closed.is_set():
                     return
                 self._post(target, batch)
                 target.commit()
-                done += sum(wanted.get(each, 0) for each in batch)
+                self._done += sum(wanted.get(each, 0) for each in batch)
 
     def _use(self, target: Postings, number: int) -> None:
         """Add what was written meanwhile, and search these postings from now on."""
@@ -262,7 +268,7 @@ class TeamIndex:
                 lambda connection: document_rows.end_building(connection, number, sum(garbage.values()))
             )
             self.epoch += 1
-            old, self._postings, self._progress = self._postings, target, None
+            old, self._postings = self._postings, target
             self._cleared.clear()
         if old is not None:
             old.close()

@@ -34,16 +34,17 @@ class EmbeddedProvider:
         clock: Callable[[], float] = time.monotonic,
         on_broken: Callable[[ProviderError], None] = lambda _: None,
         on_damaged: Callable[[str], None] = lambda _: None,
+        on_building: Callable[[str], None] = lambda _: None,
         signs_bytes: int = SIGNS_BYTES,
     ) -> None:
         """Open the indexes in `folder`. `clock` returns monotonic seconds.
 
         `on_broken` is called if a write to an index fails. That index then refuses writes until a restart.
 
-        `on_damaged` is called once for each damaged index, on any thread, with its team's id. `signs_bytes` limits the
-        cache for semantic searches.
+        `on_damaged` is called once for each damaged index, on any thread, with its team's id, and `on_building` when
+        the words of its documents begin to be indexed anew. `signs_bytes` limits the cache for semantic searches.
         """
-        self._files = IndexFiles(folder, on_broken=on_broken, on_damaged=on_damaged)
+        self._files = IndexFiles(folder, on_broken=on_broken, on_damaged=on_damaged, on_building=on_building)
         self._clock = clock
         self._signs = SignsCache(signs_bytes)
 
@@ -168,6 +169,10 @@ class EmbeddedProvider:
             index.build()
             index.database.empty_log()
         return True
+
+    def find_building(self, team_id: str) -> contract.Building | None:
+        index = self._files.find(team_id)
+        return None if index is None else index.building()
 
     def list_teams(self) -> list[str]:
         return self._files.list_teams()
