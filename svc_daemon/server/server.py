@@ -235,8 +235,7 @@ def open_context(
 ) -> Context:
     """Open the database, index and files of a locked data directory; `stack` closes them. Raises StorageError."""
     executor = stack.enter_context(ThreadPoolExecutor(BLOB_THREADS, thread_name_prefix="blob"))
-    database = engines.open_state(files, on_broken)
-    stack.callback(database.close)
+    database = stack.enter_context(contextlib.closing(engines.open_state(files, on_broken)))
     wakes, loop = Wakes(), asyncio.get_running_loop()
     provider = engines.make_provider(
         files.index,
