@@ -13,7 +13,7 @@ from svc_daemon.core import lanes, readiness
 from svc_daemon.core.text.chunking import Extraction
 from svc_daemon.extract.documents import WAVE_DOCUMENTS, ExtractionFailed, NotRead, may_share_a_child
 from svc_daemon.extract.extractors import Extractor
-from svc_daemon.operations.index import documents, rebuilding
+from svc_daemon.operations.index import damage, documents, rebuilding
 from svc_daemon.operations.index import extraction as extracting
 from svc_daemon.operations.index.extraction import SourceReading
 from svc_daemon.operations.index.indexing import WAVE_BYTES
@@ -62,7 +62,7 @@ class RebuildingWorker(TaskWorker):
         self._extractor = extractor
 
     async def claim(self) -> TaskRow | None:
-        await rebuilding.rebuild_damaged(self.context)
+        await damage.rebuild_damaged(self.context)
         return await rebuilding.claim_rebuild(self.context)
 
     async def perform(self, task: TaskRow) -> None:
@@ -74,8 +74,8 @@ class RebuildingWorker(TaskWorker):
             await rebuilding.note_cleared(self.context, task)
         reads: Counter[str] = Counter()
         while True:
-            while building := await rebuilding.find_building(self.context, task.team_id):
-                await rebuilding.note_building(self.context, task, building)
+            while building := await damage.find_building(self.context, task.team_id):
+                await damage.note_building(self.context, task, building)
                 await asyncio.sleep(LOOK_S)
             if not (missing := await rebuilding.find_missing(self.context, task)):
                 break
