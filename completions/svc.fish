@@ -1181,7 +1181,7 @@ complete -c svc -n '__svc_at svc help source' -f -a show -d 'Show everything abo
 complete -c svc -n '__svc_at svc help source' -f -a text -d 'Print the text that was extracted from a source'
 complete -c svc -n '__svc_at svc help source' -f -a get -d 'Download the stored bytes of a source, exactly as they were uploaded'
 complete -c svc -n '__svc_at svc help source' -f -a set -d 'Change the title, tags or metadata of a source, or how often it is fetched again; its bytes stay as they are'
-complete -c svc -n '__svc_at svc help source' -f -a retry -d 'Index a failed source, or all of a bucket or all scans, again, from the stored bytes'
+complete -c svc -n '__svc_at svc help source' -f -a retry -d 'Index a source again that failed or has unread pages, or all failed ones of a bucket, from the stored bytes'
 complete -c svc -n '__svc_at svc help source' -f -a refresh -d 'Fetch a source from its URL again, and index it again if the content has changed'
 complete -c svc -n '__svc_at svc help source' -f -a attach -d 'Add a source to another bucket, given with -b'
 complete -c svc -n '__svc_at svc help source' -f -a detach -d 'Remove a source from the bucket given with -b; the source stays in its other buckets'
