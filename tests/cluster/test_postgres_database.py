@@ -360,6 +360,7 @@ QUESTIONS = [
     "(SELECT json_group_array(value) FROM json_each(:document) WHERE value > 'a')",
     "(SELECT count(DISTINCT value) FROM json_each(:document))",
     *("json_valid(:document)", "json_valid('{')", "json_valid('')", "lowercase('ÀSZ')"),
+    *(f"CASE WHEN like('{pattern}', 'An_A', '\\') THEN 1 ELSE 0 END" for pattern in ("%N\\_a", "%n%", "n", "%\\%%")),
 ]
 
 

@@ -74,6 +74,10 @@ CREATE OR REPLACE FUNCTION lowercase(letters text) RETURNS text LANGUAGE sql IMM
   SELECT lower(letters COLLATE pg_catalog."the best")
 $$;
 
+CREATE OR REPLACE FUNCTION "like"(pattern text, letters text, mark text) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+  SELECT letters ILIKE pattern ESCAPE mark
+$$;
+
 CREATE OR REPLACE FUNCTION writer_number() RETURNS bigint LANGUAGE sql STABLE AS $$
   SELECT COALESCE(NULLIF(current_setting('svc.writer', true), ''), '0')::bigint
 $$"""
