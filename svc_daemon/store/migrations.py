@@ -114,6 +114,18 @@ def add_deaths(connection: Connection) -> None:
     connection.execute("ALTER TABLE tasks ADD COLUMN deaths BIGINT NOT NULL DEFAULT 0")
 
 
+def add_names(connection: Connection) -> None:
+    """Put titles and file names into one index, in which the words of a filter are looked for."""
+    connection.execute("ALTER TABLE memberships ADD COLUMN source_filename TEXT NOT NULL DEFAULT ''")
+    connection.execute(
+        "UPDATE memberships SET source_filename = (SELECT filename FROM sources s WHERE s.id = memberships.source_id)"
+    )
+    connection.execute("DROP INDEX memberships_by_title")
+    connection.execute(
+        "CREATE INDEX memberships_by_title ON memberships (bucket_id, source_title, source_id, source_filename)"
+    )
+
+
 #: The name under which the schema is recorded.
 FIRST = "m013_vector_offers"
 #: The migrations by name, oldest first. New migrations are appended, and their names sort in this order.
@@ -126,6 +138,7 @@ MIGRATIONS: dict[str, Callable[[Connection], None]] = {
     "m018_look_ups": add_look_ups,
     "m019_scans": add_scans,
     "m020_deaths": add_deaths,
+    "m021_names": add_names,
 }
 
 

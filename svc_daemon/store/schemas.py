@@ -334,6 +334,8 @@ FROM sources s LEFT JOIN tasks t ON t.id = s.task_id"""
 #: each with an index, so that a page of a large bucket is read without the rest of the bucket. Whoever changes one of
 #: them in `sources` changes the copies in the same transaction.
 SORTED = ("title", "created_at", "updated_at", "size_bytes", "status")
+#: All that `memberships` copies: the file name too, which is searched by words together with the title.
+COPIED = (*SORTED, "filename")
 
 #: What watchers of folders last reported. A row is forgotten when it is older than a minute.
 WATCHERS = """\

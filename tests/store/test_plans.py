@@ -163,5 +163,11 @@ def test_frequent_queries_use_their_index(db: Connection, ask: Any, index: str) 
     assert (index in steps, scans, "TEMP B-TREE" in steps) == (True, [], index in SORTED), (index, steps)
 
 
+def test_words_of_names_are_looked_for_in_an_index_alone(db: Connection) -> None:
+    chosen = SourceFilter(status="all", sort="updated_at", words=("a",))
+    steps = plan(db, lambda: list_sources(db, OURS, "bkt_1", chosen))
+    assert "COVERING INDEX memberships_by_title (bucket_id=?)" in steps, steps
+
+
 def test_a_view_that_reads_every_source_is_detected(db: Connection) -> None:
     assert _scans(db, "SELECT s.places FROM uploads u LEFT JOIN source_views s ON s.id = u.source_id WHERE u.id = :id")

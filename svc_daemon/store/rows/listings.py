@@ -146,7 +146,7 @@ def _select_members(bucket_id: str, chosen: SourceFilter) -> tuple[list[str], di
         values[f"word{place}"] = _contains(word.lower())
         # ASCII letters need no `lowercase`, which costs more than all the rest.
         case = "{}" if word.isascii() else "lowercase({})"
-        matches = (f"like(:word{place}, {case.format(name)}, '\\')" for name in ("s.title", "s.filename"))
+        matches = (f"like(:word{place}, {case.format(name)}, '\\')" for name in ("m.source_title", "m.source_filename"))
         conditions.append(f"({' OR '.join(matches)})")
     return conditions, {**values, "bucket_id": bucket_id, "status": chosen.first_status}
 

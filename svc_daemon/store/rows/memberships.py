@@ -18,7 +18,7 @@ from math import inf
 from svc_daemon.core import readiness
 from svc_daemon.databases.contract import Connection
 from svc_daemon.store.rows.buckets import touch_bucket, touch_buckets
-from svc_daemon.store.schemas import SORTED
+from svc_daemon.store.schemas import COPIED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,12 +35,12 @@ def create_memberships(
     connection: Connection, claims: Sequence[SyncClaim], created_at: str, due_at: str | None = None
 ) -> bool:
     """Create the memberships of stored sources. Returns False if all exist already."""
-    copies = ", ".join(f"source_{name}" for name in SORTED)
+    copies = ", ".join(f"source_{name}" for name in COPIED)
     cursor = connection.executemany(
         "INSERT INTO memberships"  # noqa: S608
         f" (source_id, bucket_id, team_id, sync_status, attempt, due_at, created_at, {copies})"
         " SELECT s.id, :bucket_id, :team_id, 'queued', CAST(:attempt AS BIGINT), CAST(:due_at AS TEXT), :created_at,"
-        f" {', '.join(f's.{name}' for name in SORTED)} FROM sources s WHERE s.id = :source_id"
+        f" {', '.join(f's.{name}' for name in COPIED)} FROM sources s WHERE s.id = :source_id"
         " ON CONFLICT (source_id, bucket_id) DO NOTHING",
         [
             {

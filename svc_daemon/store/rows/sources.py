@@ -217,7 +217,7 @@ def update_description(connection: Connection, source: SourceRow) -> None:
         column_values(source),
     )
     connection.execute(
-        "UPDATE memberships SET source_title = :title, source_updated_at = :updated_at"
+        "UPDATE memberships SET source_title = :title, source_filename = :filename, source_updated_at = :updated_at"
         " WHERE source_id = :id AND team_id = :team_id",
         column_values(source),
     )
