@@ -5,14 +5,20 @@ import {onEvent} from "./live.js";
 import {getBuckets, post} from "./session.js";
 import {hit} from "./source.js";
 
-export const split = text => (text || "").split(",").filter(Boolean);
+// Lines of an address: tags may have commas.
+export const split = text => (text || "").split("\n").filter(Boolean);
 
-// Chips of all buckets, of which some are chosen. `change` gets the chosen slugs, with commas.
+function toggle(text, item) {
+	const all = new Set(split(text));
+	all.delete(item) || all.add(item);
+	return [...all].join("\n");
+}
+
+// Chips of all buckets, of which some are chosen. `change` gets the chosen slugs.
 export async function bucketChips(text, change, signal) {
 	const buckets = await getBuckets(signal), chosen = split(text);
-	const toggled = slug => (chosen.includes(slug) ? chosen.filter(each => each !== slug) : [...chosen, slug]);
 	return h("div.chips", {role: "group", "aria-label": "Buckets; all if none is chosen"}, [...new Set([...buckets.map(each => each.slug), ...chosen])].map(slug =>
-		button(slug, () => change(toggled(slug).join()), ".chip", {"aria-pressed": String(chosen.includes(slug))})));
+		button(slug, () => change(toggle(text, slug)), ".chip", {"aria-pressed": String(chosen.includes(slug))})));
 }
 
 export async function showSearch({main, signal, query, set, title}) {
@@ -29,14 +35,14 @@ export async function showSearch({main, signal, query, set, title}) {
 		const {data, has_more: more, warnings, suggestions} = await post(at`search`, {query: query.q, explain: true, max_num_results: 20, mode: query.mode || "hybrid", ...lists}, signal);
 		waits = false;
 		const other = ({word, instead}) => h("p", said(word), " is in no document. Did you mean ", button(instead, () => go({q: query.q.replace(word, instead)}), ".quiet"), "?");
-		const tags = each => each.tags.map(tag => button(tag, () => go({tags: [...new Set([...split(query.tags), tag])].join()}), ".chip"));
+		const tags = each => each.tags.map(tag => button(tag, () => go({tags: toggle(query.tags, tag)}), ".chip"));
 		show(outcome, suggestions.map(other), warnings.map(each => said(each, "p.warn")),
 			data.length ? h("p.faint", count(data.length, "passage"), more && ", and there are more") : h("p.empty", "Nothing was found."),
 			h("ol.hits", data.map(each => hit(each, each.title, said(place(each.location) || each.filename, "p.faint"), tags(each)))));
 	});
 
 	const drawChips = async () => show(chips, await bucketChips(query.b, b => go({b}), signal), split(query.tags).map(tag =>
-		button(`Tag: ${tag} ✕`, () => go({tags: split(query.tags).filter(each => each !== tag).join()}), ".chip", {"aria-label": `Remove the tag ${tag}`})));
+		button(`Tag: ${tag} ✕`, () => go({tags: toggle(query.tags, tag)}), ".chip", {"aria-label": `Remove the tag ${tag}`})));
 
 	function go(change) {
 		set(change);

@@ -37,6 +37,9 @@ def handbook(shared_installation: Installation) -> Installation:
     for n in range(4, 7):
         (folder / f"guide-{n}.md").write_text(GUIDE.format(n=n, weeks=n + 10))
     assert shared_installation.svc("upload", str(folder), "-b", "handbook").exit == 0
+    with shared_installation.client() as client:
+        (found,) = client.get("/v1/buckets/handbook/sources?q=guide-4").json()["sources"]
+        assert client.patch(f"/v1/sources/{found['id']}", json={"tags": ["leave, paid"]}).status_code == 200
     return shared_installation
 
 
@@ -176,6 +179,14 @@ def test_search_leads_to_the_place_in_the_text(handbook: Installation, open_page
     page.run("history.back()")
     page.sees("Has the words", SHOWN_BY_SEARCH)
     assert "14" in page.place
+    # Of two guides that have the same words, one has a tag with a comma.
+    page.open("#/search?q=trains")
+    page.sees("guide-5.md", "guide-6.md")
+    page.click("leave, paid", ".hits .chip")
+    page.sees("Tag: leave, paid", "guide-4.md")
+    page.misses("guide-6.md")
+    page.click("Tag: leave, paid")
+    page.sees("guide-6.md")
 
 
 def test_answer_shows_that_its_quote_is_proven_and_opens_it_at_its_place(
