@@ -134,10 +134,10 @@ class Declined(SvcError):
     exit = Exit.FAILED
 
 
-def refused_by_system(error: OSError) -> UsageError:
-    """Convert an OSError, such as a full disk, to a UsageError."""
+def refused_by_system(error: OSError, hint: str | None = None) -> UsageError:
+    """Convert an OSError, such as a full disk, to a UsageError. The hint is for what isn't a lack of room."""
     message = f"{error.filename}: {error.strerror}." if error.filename is not None else f"{error.strerror or error}."
-    return UsageError(message, code="svc_file_refused", hint=NO_ROOM.get(error.errno or 0))
+    return UsageError(message, code="svc_file_refused", hint=NO_ROOM.get(error.errno or 0, hint))
 
 
 class FileRefused(SvcError):

@@ -148,3 +148,12 @@ def test_console_hands_the_browser_a_private_file_and_no_code(
     assert "code" not in noted.read_text() + ran.stdout + ran.stderr
     monkeypatch.setenv("BROWSER", "false")
     assert "svc console --print" in here("console").stderr
+
+
+def test_console_without_a_folder_for_its_page_names_the_way_that_needs_none(
+    here: RunSvc, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SVC_STATE_DIR", "/dev/null/absent")
+    ran = here("console")
+    assert ran.exit == 2
+    assert ran.stderr.splitlines()[-1] == "hint: `svc console --print` prints the address without a file"

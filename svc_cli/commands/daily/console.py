@@ -7,6 +7,7 @@ import typer
 
 from svc_cli import private_files
 from svc_cli.commands.invocations import Invocation, command, new_app
+from svc_cli.errors import refused_by_system
 from svc_daemon import paths
 
 app = new_app()
@@ -42,7 +43,10 @@ def console(
     import webbrowser
 
     page = paths.state_dir(call.settings.environ) / "console.html"
-    private_files.replace(page, PAGE.format(url=escape(url)))
+    try:
+        private_files.replace(page, PAGE.format(url=escape(url)))
+    except OSError as error:
+        raise refused_by_system(error, hint="`svc console --print` prints the address without a file") from error
     if not webbrowser.open(page.as_uri()):
         call.console.warn("no browser could be opened. `svc console --print` prints the address for one.")
         return
