@@ -1,6 +1,7 @@
 """Which part may import which, and which part owns which library: the table of the architecture."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from graphlib import CycleError, TopologicalSorter
 
 from tests.rules.modules import Module, is_within
 
@@ -83,6 +84,22 @@ def violations(module: Module) -> Iterator[str]:
         for owner in sorted(set(LATE_OWNERS.values())):
             if is_within(imported, owner) and not is_within(module.name, owner):
                 yield f"{module.name} imports {imported} at its top; that belongs into the function that needs it"
+
+
+def circle(modules: Sequence[Module]) -> list[str]:
+    """The names of modules that import each other in a circle as they are loaded; nothing if there is no circle."""
+    known = {module.name for module in modules}
+    parents = {
+        module.name: {
+            name if name in known else name.rpartition(".")[0] for name in module.eager_imports() if name != module.name
+        }
+        for module in modules
+    }
+    try:
+        TopologicalSorter(parents).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
 
 
 def level_of(name: str) -> int | None:

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from tests.rules.layers import LEVELS, level_of, violations
+from tests.rules.layers import LEVELS, circle, level_of, violations
 from tests.rules.modules import ROOT, Module, modules
 
 REFUSED = (
@@ -49,6 +49,18 @@ def test_an_import_against_the_table_is_found(name: str, source: str) -> None:
 
 def test_an_import_that_the_table_allows_is_not_reported() -> None:
     assert [violation for name, source in ALLOWED for violation in violations(Module(name, source))] == []
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    assert circle(modules()) == []
+
+
+@pytest.mark.parametrize(
+    ("late", "found"), (("", {"a.one", "a.two", "a"}), ("if TYPE_CHECKING:\n    ", set()), ("def f():\n    ", set()))
+)
+def test_a_circle_of_imports_is_found_also_within_a_part(late: str, found: set[str]) -> None:
+    sources = {"a": "from a.one import run", "a.one": "from a import two", "a.two": f"{late}from a import run"}
+    assert set(circle([Module(name, source, name == "a") for name, source in sources.items()])) == found
 
 
 @pytest.mark.parametrize("package", sorted(LEVELS))

@@ -2,6 +2,7 @@
 
 import ast
 import tomllib
+from collections import Counter
 from collections.abc import Sequence
 
 from tests.rules.modules import ROOT, Module, modules
@@ -9,6 +10,17 @@ from tests.rules.modules import ROOT, Module, modules
 #: Lines that nothing may exceed, and lines that nine of ten must keep to.
 LONGEST_FUNCTION, USUAL_FUNCTION = 40, 25
 LONGEST_FILE, USUAL_FILE = 400, 350
+#: Modules that a folder may have, `__init__` not counted, and the folders that have more: these numbers may only fall.
+FULLEST_FOLDER = 15
+FULLER_FOLDERS = {
+    "svc_daemon.wire": 29,
+    "svc_daemon.api.handlers": 21,
+    "svc_daemon.store.rows": 19,
+    "svc_daemon.provider.embedded": 17,
+    "svc_daemon.core.text": 16,
+    "svc_cli": 16,
+    "svc_cli.client": 16,
+}
 #: Names that show nothing of what a module owns.
 EMPTY_NAMES = {"util", "utils", "helper", "helpers", "common", "misc", "manager", "managers", "base"}
 
@@ -40,6 +52,21 @@ def test_functions_and_files_keep_to_their_lengths() -> None:
     assert too_long(function_sizes(*ALL), LONGEST_FUNCTION, USUAL_FUNCTION) == []
     files = [(module.name, len(module.source.splitlines())) for module in ALL]
     assert too_long(files, LONGEST_FILE, USUAL_FILE) == []
+
+
+def full_folders(*modules: Module) -> dict[str, int]:
+    """The folders with more modules than a folder may have."""
+    counted = Counter(module.name.rpartition(".")[0] for module in modules if not module.is_package)
+    return {folder: count for folder, count in counted.items() if count > FULLEST_FOLDER}
+
+
+def test_no_folder_has_too_many_modules() -> None:
+    assert full_folders(*modules()) == FULLER_FOLDERS
+
+
+def test_a_folder_with_too_many_modules_is_found() -> None:
+    many = [Module(f"a.b.module{number}", "") for number in range(FULLEST_FOLDER + 1)]
+    assert (full_folders(*many), full_folders(*many[1:], Module("a.b", "", is_package=True))) == ({"a.b": 16}, {})
 
 
 def test_ruff_holds_the_complexity_at_ten() -> None:
