@@ -88,5 +88,5 @@ def title_of(path: Path, place: str = "") -> str:
     shown = Path(os.path.normpath(Path(os.environ.get("PWD") or Path.cwd(), path)))
     with suppress(OSError):
         full = shown if shown.samefile(path) else full
-    above = Path(str(full).removesuffix(place)) if place else full
+    above = Path(full.as_posix().removesuffix(place)) if place else full
     return f"{above.name}/{place}".strip("/")

@@ -60,8 +60,11 @@ class InterruptHandler:
 
 def _interrupt_soon(thread: int) -> None:
     time.sleep(_RESEND_S)
-    # A signal to another thread would not wake the main thread.
-    signal.pthread_kill(thread, signal.SIGINT)
+    if hasattr(signal, "pthread_kill"):
+        # A signal to another thread would not wake the main thread.
+        signal.pthread_kill(thread, signal.SIGINT)
+    else:
+        _thread.interrupt_main(signal.SIGINT)
 
 
 def listen() -> None:

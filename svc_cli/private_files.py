@@ -2,12 +2,16 @@
 
 import os
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 from svc_cli.errors import UsageError
-from svc_daemon.paths import make_folder, sync_folder
+from svc_daemon.paths import make_folder, opens_folders, sync_folder
 from svc_daemon.wire.parsing import parse_json
+
+#: Seconds between attempts to rename a file on Windows.
+PAUSES_S = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 
 
 def read_rows(path: Path) -> dict[str, dict[str, Any]]:
@@ -34,11 +38,26 @@ def replace(path: Path, text: str) -> None:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        Path(draft).replace(path)
+        rename(draft, path)
     except BaseException:
         Path(draft).unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
+
+
+def rename(draft: str | Path, path: str | Path, folder: int | None = None) -> None:
+    """Put a file in the place of another one; in an open folder if one is given. Raises OSError.
+
+    Windows refuses that while some program has one of the two open, such as one that looks for viruses.
+    """
+    for pause_s in () if opens_folders() else PAUSES_S:
+        try:
+            os.replace(draft, path)  # noqa: PTH105 - as below
+        except PermissionError:
+            time.sleep(pause_s)
+        else:
+            return
+    os.replace(draft, path, src_dir_fd=folder, dst_dir_fd=folder)
 
 
 def lock(descriptor: int) -> None:

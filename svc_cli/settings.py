@@ -19,6 +19,9 @@ USER_FILE = "config.toml"
 #: The name of the TOML tables, written `[[map]]`, that define the folders to sync.
 MAPPINGS = "map"
 
+#: The bound of a mapping whose folder may be anywhere, also on another drive of Windows.
+ANYWHERE = Path("/")
+
 #: The largest file of settings that is read.
 MOST_BYTES = 256 * 1024
 
@@ -181,12 +184,11 @@ class CliSettings:
         They are the file's own folder, and those to which links led when the file was trusted, since its content
         doesn't say where a link leads.
         """
-        anywhere = (Path("/"),)
         if self.project is None or self.is_on("SVC_TRUST_PROJECT"):
-            return anywhere
+            return (ANYWHERE,)
         own = self.project.path.parent
         if self.trust is not None and not folder.is_relative_to(own):
-            return anywhere
+            return (ANYWHERE,)
         return (Path(os.path.realpath(own)), *map(Path, self.trust.linked if self.trust else ()))
 
     def find(self, name: str, flag: Any = None) -> SettingValue:

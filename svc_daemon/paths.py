@@ -62,9 +62,14 @@ def read_own(path: Path) -> str:
         return file.read(MOST_CHARACTERS)
 
 
+def opens_folders() -> bool:
+    """Whether the system opens folders, and what is in them through their descriptors. Windows doesn't."""
+    return os.open in os.supports_dir_fd
+
+
 def sync_folder(folder: Path) -> None:
-    """Fsync a folder, so that its directory entries are durable. Windows opens no folders."""
-    if not hasattr(os, "O_DIRECTORY"):
+    """Fsync a folder, so that its directory entries are durable, if the system opens folders."""
+    if not opens_folders():
         return
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:

@@ -121,6 +121,8 @@ class ConnectionPool:
 
 def _has_ended(connection: http.client.HTTPConnection) -> bool:
     """Whether the server has closed this idle connection, which makes it readable."""
+    if not hasattr(select, "poll"):  # on Windows, whose `select` takes any number of a socket
+        return bool(select.select([connection.sock], [], [], 0)[0])
     poll = select.poll()
     poll.register(connection.sock, select.POLLIN)
     return bool(poll.poll(0))

@@ -44,8 +44,9 @@ class Folders:
         Raises PathRefused if the file is outside the folders, and PathMissing or FileRefused if it can't be read.
         """
         # The resolved path has no links. If one has been put into it meanwhile, the system doesn't open it.
-        place = self._find(path).relative_to("/")
-        return Path(path).name, read(place, max_bytes, root=Root(Path("/"))).whole()
+        found = self._find(path)
+        drive = Path(found.anchor)
+        return Path(path).name, read(found.relative_to(drive), max_bytes, root=Root(drive)).whole()
 
     def _find(self, path: str) -> Path:
         """Return the path with links resolved. The error does not reveal whether a path outside the folders exists."""

@@ -294,7 +294,7 @@ _path_of = attrgetter("path")
 def hold(path: Path, what: str) -> Iterator[None]:
     """Lock an index during the block. Raises SyncRunning if another sync has locked it."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with path.with_suffix(".lock").open("w") as lock:
+    with path.with_suffix(".lock").open("a") as lock:
         try:
             lock_file(lock.fileno())
         except BlockingIOError as error:

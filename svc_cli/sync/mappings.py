@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from svc_cli.errors import UsageError
 from svc_cli.given_files import find_repository
+from svc_cli.settings import ANYWHERE
 from svc_cli.transfer.rooted_files import PATH_BYTES, Root, find_way_out, refuse_way_out
 from svc_cli.trust import NOT_TRUSTED
 from svc_daemon.wire.names import find_fault_of_name
@@ -173,7 +174,7 @@ def refuse_unreachable(mapping: Mapping, root: Root | None = None) -> None:
         refuse_way_out(mapping.folder, root.way_out if root else find_way_out(mapping.folder))
         return
     real = root.real if root else Path(os.path.realpath(mapping.folder))
-    if not any(real.is_relative_to(bound) for bound in mapping.bounds):
+    if ANYWHERE not in mapping.bounds and not any(real.is_relative_to(bound) for bound in mapping.bounds):
         raise UsageError(
             f"The mapping {mapping.name!r} leads out of the folder of its svc.toml, which is not trusted, to {real}.",
             code=NOT_TRUSTED,

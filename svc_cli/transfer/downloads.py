@@ -3,6 +3,7 @@
 import errno
 import hashlib
 import os
+import re
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -12,8 +13,18 @@ from typing import BinaryIO
 from svc_cli.errors import BadAnswer, UsageError
 from svc_cli.given_files import is_stream
 from svc_cli.private_files import lock as lock_file
-from svc_cli.transfer.rooted_files import LIST, Root, refuse_way_out
+from svc_cli.private_files import rename
+from svc_cli.transfer.rooted_files import LIST, EnteredFolder, Root, refuse_way_out
+from svc_daemon.paths import AS_IT_IS, NO_LINK, opens_folders
 from svc_daemon.wire import JsonMapping
+
+#: Names that are none of a file on Windows: those of devices, those with a character that means something else, such
+#: as the colon in front of a stream, and those whose end the system cuts off.
+_NO_NAME_ON_WINDOWS = re.compile(
+    r"(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[1-9\u00b9\u00b2\u00b3]) *(?:\..*)?"
+    r'|.*[<>:"|?*\x00-\x1f].*|.*[^. ][. ]+',
+    re.IGNORECASE | re.DOTALL,
+).fullmatch
 
 
 def checked(source: JsonMapping, blocks: Iterable[bytes]) -> Iterator[bytes]:
@@ -50,7 +61,7 @@ def open_target(output: str) -> tuple[Root, Path]:
 def writing(output: str) -> Iterator[BinaryIO]:
     """Open a file to write, which is replaced at the end of the block as by `replacing`, or a device or pipe."""
     mode = _find_mode(output)
-    if mode and not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+    if mode and not stat.S_ISREG(mode):
         with Path(output).open("wb") as device:
             yield device
         return
@@ -60,12 +71,18 @@ def writing(output: str) -> Iterator[BinaryIO]:
 
 def _find_mode(output: str) -> int:
     """Return the mode of a file to write, 0 if there is none. Raises UsageError if it can't be one."""
+    name = Path(output).name
+    if not opens_folders() and _NO_NAME_ON_WINDOWS(name):
+        raise UsageError(f"{name!r} can't be the name of a file on Windows.", hint="give the file another name.")
     try:
-        return os.stat(output).st_mode  # noqa: PTH116 - also `-` is a name
+        mode = os.stat(output).st_mode  # noqa: PTH116 - also `-` is a name
     except (FileNotFoundError, NotADirectoryError):
         return 0
     except OSError as error:
         raise UsageError(f"{output}: {error.strerror}.") from error
+    if stat.S_ISDIR(mode):
+        raise UsageError(f"{output} is a folder.", hint="name the file to write in it.")
+    return mode
 
 
 @contextmanager
@@ -77,16 +94,13 @@ def replacing(output: str) -> Iterator[BinaryIO]:
     if output == "-":
         raise UsageError("A file is written, not standard output.", hint="name it, or ./- if that is its name.")
     mode = _find_mode(output)
-    if stat.S_ISDIR(mode):
-        raise UsageError(f"{output} is a folder.", hint="name the file to write in it.")
     # Renaming the draft would replace a device such as /dev/null with a regular file.
     if mode and not stat.S_ISREG(mode):
         raise UsageError(f"{output} is not a regular file.", hint="name a file that may be replaced.")
     root, path = open_target(output)
     draft = f".{path.name[:40]}.part"
     with ExitStack() as stack:
-        folder = root.open(str(path.parent), LIST)
-        stack.callback(os.close, folder)
+        folder = stack.enter_context(root.enter(str(path.parent), LIST))
         descriptor = _open_draft(draft, folder)
         if descriptor is None:
             hint = f"wait for the command that writes it, or remove {Path(output).parent / draft}."
@@ -98,21 +112,27 @@ def replacing(output: str) -> Iterator[BinaryIO]:
             file.flush()
             os.fsync(file.fileno())
             with suppress(FileNotFoundError):
-                mode = os.stat(path.name, dir_fd=folder, follow_symlinks=False).st_mode
-                if stat.S_ISREG(mode):  # a link has the mode 0777
+                mode = os.stat(folder.at(path.name), dir_fd=folder.descriptor, follow_symlinks=False).st_mode
+                if stat.S_ISREG(mode) and hasattr(os, "fchmod"):  # a link has the mode 0777
                     os.fchmod(file.fileno(), mode & 0o777)
-            os.replace(draft, path.name, src_dir_fd=folder, dst_dir_fd=folder)
-            os.fsync(folder)
+            if folder.descriptor is None:  # Windows renames no open file
+                file.close()
+            rename(folder.at(draft), folder.at(path.name), folder.descriptor)
+            if folder.descriptor is not None:
+                os.fsync(folder.descriptor)
         except BaseException:
-            with suppress(FileNotFoundError):
-                os.unlink(draft, dir_fd=folder)
+            if folder.descriptor is None:  # nor removes one
+                file.close()
+            with suppress(OSError):
+                os.unlink(folder.at(draft), dir_fd=folder.descriptor)
             raise
 
 
-def _open_draft(draft: str, folder: int) -> int | None:
+def _open_draft(draft: str, folder: EnteredFolder) -> int | None:
     """Open and lock the draft. Returns None if it belongs to another command or user, or is no file of its own."""
     try:
-        descriptor = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666, dir_fd=folder)
+        flags = os.O_RDWR | os.O_CREAT | AS_IT_IS | NO_LINK
+        descriptor = os.open(folder.at(draft), flags, 0o666, dir_fd=folder.descriptor)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.EISDIR, errno.ENXIO):
             return None
@@ -120,8 +140,9 @@ def _open_draft(draft: str, folder: int) -> int | None:
     try:
         lock_file(descriptor)
         facts = os.fstat(descriptor)
-        is_plain = stat.S_ISREG(facts.st_mode) and facts.st_nlink == 1 and facts.st_uid == os.geteuid()
-        if is_plain and os.path.samestat(facts, os.stat(draft, dir_fd=folder, follow_symlinks=False)):
+        is_ours = not hasattr(os, "geteuid") or facts.st_uid == os.geteuid()
+        there = os.stat(folder.at(draft), dir_fd=folder.descriptor, follow_symlinks=False)
+        if stat.S_ISREG(facts.st_mode) and facts.st_nlink == 1 and is_ours and os.path.samestat(facts, there):
             return descriptor
     except (BlockingIOError, FileNotFoundError):
         pass

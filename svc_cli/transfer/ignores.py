@@ -225,15 +225,17 @@ def spellings(pattern: str, folder: Path) -> list[str]:
     path that exists in the folder as it is written means that place only.
     """
     mark, path = ("!", pattern[1:]) if pattern.startswith("!") else ("", pattern)
+    path = path.replace(os.sep, "/")  # a shell of Windows completes `.\\drafts\\`
     end = "/" * path.rstrip(" ").endswith("/")
-    written = str(Path(path).expanduser()) if path.startswith("~/") else path
+    written = Path(path).expanduser().as_posix() if path.startswith("~/") else path
+    written = os.path.splitdrive(written)[1]
     parts: list[str] = []
     for part in written.rstrip(" ").split("/"):
         if part == os.pardir:
             del parts[-1:]
         elif part not in ("", os.curdir):
             parts.append(part)
-    found = [pattern]
+    found = list(dict.fromkeys((pattern, mark + path)))
     if "/".join(parts) + end != written.strip(" ").removeprefix("/"):
         found.append(f"{mark}/{'/'.join(parts)}{end}")
     if len(parts) < 2 or os.path.lexists(folder.joinpath(*parts)):

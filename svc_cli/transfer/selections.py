@@ -17,7 +17,7 @@ from svc_cli.errors import NOTHING, FileRefused, PathMissing, UsageError
 from svc_cli.given_files import absolute, title_of
 from svc_cli.transfer.contents import STDIN
 from svc_cli.transfer.globs import Glob
-from svc_cli.transfer.rooted_files import LIST, Root, find_way_out, refuse_way_out
+from svc_cli.transfer.rooted_files import LIST, Root, find_way_out, is_link, refuse_way_out
 from svc_cli.transfer.skips import SPELLED_TWICE, Skip, Titles, composed, leads_to_folder, reason_by_type
 from svc_cli.transfer.snapshots import Filters, Snapshot, why_nothing
 
@@ -73,7 +73,7 @@ class Selection:
         path, root, place = given
         if root is None and str(path) == STDIN:
             self.files.append(SelectedFile(path, STDIN, is_named=True))
-        elif root is not None and path.is_symlink():
+        elif root is not None and is_link(path):
             self.skips.append(Skip(self._titles.name(str(path)) + "/" * leads_to_folder(path), "link"))
         elif path.is_dir():
             self._walk(path, root, place)
@@ -116,7 +116,7 @@ class Selection:
 
     def _walk(self, folder: Path, root: Root | None, place: str) -> None:
         """Add the files below a folder that the user named, or that is at `place` in `root`."""
-        start = f"{place}{os.sep}" if place else ""
+        start = f"{place}/" if place else ""
         # The folder's title with a trailing slash; empty for the root of a repository.
         title = title_of(folder, place)
         shown = f"{title}/" if title else ""
@@ -203,13 +203,14 @@ def _find(pattern: str) -> Iterator[GivenPath]:
         yield GivenPath(start, root)
     while waiting:
         prefix, places = waiting.pop()
-        with suppress(OSError), root.enter(prefix, LIST) as folder, os.scandir(folder.descriptor) as entries:
-            for entry in entries:  # as in a shell, no access is no match
+        with suppress(OSError), root.enter(prefix, LIST) as folder:
+            for entry in folder.list():  # as in a shell, no access is no match
                 place, reached = prefix + entry.name, _advance(entry, globs, places)
-                is_folder = bool(reached) and entry.is_dir(follow_symlinks=False)
+                is_linked = bool(reached) and is_link(entry)
+                is_folder = bool(reached) and not is_linked and entry.is_dir(follow_symlinks=False)
                 reached = _with_next(reached, globs) if is_folder else reached
-                is_link = bool(reached) and entry.is_symlink() and leads_to_folder(start / place)
-                if is_link or (len(globs) in reached and (is_folder or not only_folders)):
+                leads_deeper = is_linked and leads_to_folder(start / place)
+                if leads_deeper or (len(globs) in reached and (is_folder or not only_folders)):
                     yield GivenPath(start / place, root, place)
                 if is_folder and min(reached) < len(globs):
                     waiting.append((f"{place}/", reached))

@@ -23,7 +23,7 @@ from svc_cli.transfer.ignores import (
     rules_above,
     spellings,
 )
-from svc_cli.transfer.rooted_files import LIST, Root
+from svc_cli.transfer.rooted_files import LIST, Root, is_link
 from svc_cli.transfer.skips import (
     SPELLED_TWICE,
     Skip,
@@ -41,7 +41,7 @@ class Entry(NamedTuple):
 
     #: The path relative to the root, in Unicode NFC; also the source's title.
     path: str
-    #: The path relative to the root, as the file system spells it.
+    #: The path relative to the root, as the file system spells it, with `/` on each system.
     raw: str
     fingerprint: Fingerprint
     #: The path to open, relative to the root: `raw` with the links in it resolved.
@@ -174,25 +174,25 @@ class Snapshot:
         if self._part is not None and not self._part.leads_to(composed(raw)):
             return None
         is_folder = found.is_dir(follow_symlinks=False)
-        is_link = found.is_symlink()
+        is_linked = is_link(found)
         if self.idle:
-            is_met = is_folder or (is_link and leads_to_folder(Path(self._base + raw)))
+            is_met = is_folder or (is_linked and leads_to_folder(Path(self._base + raw)))
             self.idle = {each: its for each, its in self.idle.items() if its.find(raw, is_folder=is_met) is None}
-        if is_link:
+        if is_linked:
             here, target = resolved(self._base + folder.prefix), resolved(self._base + raw)
             linked, is_folder = (*folder.linked, here, target), leads_to_folder(Path(target))
         reason = reason_by_name(found.name, self._base + raw, rules, is_folder=is_folder)
         if reason is None and not is_folder and self._included is not None and not self._included.covers(raw):
             reason = "not included"
-        if reason is None and is_link:
+        if reason is None and is_linked:
             reason, place = self._follow(raw, linked[-1], linked[:-1])
             self.links |= {raw: place} if place else {}
         if reason is not None:
             self._skip(raw, reason, is_folder=is_folder)
         elif is_folder:
-            deeper.append(_Folder(raw + os.sep, place + os.sep, rules, linked))
+            deeper.append(_Folder(f"{raw}/", f"{place}/", rules, linked))
         else:
-            return self.take(found, raw, place, is_link=is_link)
+            return self.take(found, raw, place, is_linked=is_linked)
         return None
 
     def _miss(self, title: str, error: Exception) -> None:
@@ -207,15 +207,14 @@ class Snapshot:
         """
         try:
             here = opened.enter_context(self.root.enter(folder.place, LIST))
-            with os.scandir(here.descriptor) as entries:
-                listed = sorted(entries, key=attrgetter("name"))
+            listed = sorted(here.list(), key=attrgetter("name"))
             has_rules = any(entry.name in IGNORE_FILES for entry in listed)
             path = Path(self._base + folder.prefix)
             return listed, folder.above.inside(path, here.read_rules) if has_rules else folder.above
         except OSError as error:
             if folder.prefix == self._start:
                 raise self._refused(error) from error
-            self._miss(self._title(folder.prefix.rstrip(os.sep)) + "/", error)
+            self._miss(self._title(folder.prefix.rstrip("/")) + "/", error)
             return [], folder.above
 
     def _refused(self, error: OSError) -> FileRefused:
@@ -240,11 +239,13 @@ class Snapshot:
         except OSError:  # access to the target is denied; this is reported when the file is read
             return None, place
 
-    def take(self, found: "os.DirEntry[str]", raw: str, place: str, *, is_link: bool) -> Entry | None:
+    def take(self, found: "os.DirEntry[str]", raw: str, place: str, *, is_linked: bool) -> Entry | None:
         """Return the file as an entry; None if its metadata excludes it."""
         shown = self._shown + raw.removeprefix(self._start)
         try:
-            facts = self.root.stat(place) if is_link else found.stat(follow_symlinks=False)
+            facts = self.root.stat(place) if is_linked else found.stat(follow_symlinks=False)
+            if not facts.st_ino:  # a list of Windows lacks inodes and the newest times
+                facts = self.root.stat(place)
         except FileNotFoundError:
             return None  # deleted since the folder was listed
         except OSError as error:

@@ -1,5 +1,6 @@
 """The client's HTTP connections: reuse, TLS verification, truncated responses and time limits."""
 
+import select
 import socket
 import ssl
 import threading
@@ -50,7 +51,12 @@ def served(
         thread.join(PATIENCE_S)
 
 
-def test_connection_is_reused_and_replaced_once_the_server_closes_it() -> None:
+@pytest.mark.parametrize("has_poll", [True, False], ids=["", "on Windows, which has no poll"])
+def test_connection_is_reused_and_replaced_once_the_server_closes_it(
+    has_poll: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not has_poll:
+        monkeypatch.delattr(select, "poll")
     closed = threading.Event()
     with served((ANSWER, ANSWER), (ANSWER,), closed=closed) as url, Client(url, "sk-test", policy=ONCE) as client:
         assert [len(client.limits()), len(client.limits())] == [0, 0]

@@ -1,5 +1,6 @@
 """Ignore files, compared with git itself, and `svc ignore`, which shows the rule that excludes a path."""
 
+import os
 import subprocess
 from pathlib import Path
 from random import Random
@@ -7,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from svc_cli.transfer.ignores import IgnoreRules, Patterns, rules_above
+from svc_cli.transfer.ignores import IgnoreRules, Patterns, rules_above, spellings
 from svc_cli.transfer.selections import select
 from svc_cli.transfer.snapshots import Filters
 from tests.cli.consoles import RunSvc, needs_git, write
@@ -131,6 +132,16 @@ def check(svc: RunSvc, *words: str) -> dict[str, tuple[Any, ...]]:
     ended = svc("ignore", "check", *words, "--json")
     assert ended.exit == 0
     return {each["path"]: (each["reason"], each["at"], each["pattern"]) for each in ended.json["items"]}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "meant"), [("drafts\\", "drafts/"), (".\\drafts\\old\\", "/drafts/old/"), ("!a\\b.md", "!a/b.md")]
+)
+def test_backslashes_of_windows_in_a_flag_are_slashes(
+    pattern: str, meant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "sep", "\\")
+    assert meant in spellings(pattern, tmp_path)
 
 
 def test_ignore_check_shows_the_rule_for_each_path_and_the_file_it_is_in(svc: RunSvc, docs: Path) -> None:

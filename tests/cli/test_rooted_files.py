@@ -1,8 +1,12 @@
-"""Files are opened inside a folder that is already open, and never through a link."""
+"""Files are opened inside a folder, and never through a link, also on a system that opens no folders."""
 
+import itertools
 import os
+import stat
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -13,6 +17,14 @@ from svc_cli.transfer.rooted_files import MOST_LINKS, Root, Way, open_named
 from tests.cli.consoles import write
 
 ME = os.geteuid()
+
+
+@pytest.fixture(params=[True, False], ids=["opens folders", "by path"], autouse=True)
+def opens_folders(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether the system opens folders. Windows doesn't."""
+    if not request.param:
+        monkeypatch.setattr(os, "supports_dir_fd", set[Callable[..., Any]]())
+    return bool(request.param)
 
 
 @pytest.fixture
@@ -60,16 +72,87 @@ def swap_by_folder(docs: Path) -> None:
 
 
 @pytest.mark.parametrize("swap", [swap_by_link, swap_by_folder])
-def test_root_stays_the_folder_that_was_opened_or_is_no_longer_read(docs: Path, swap: Callable[[Path], None]) -> None:
+def test_root_stays_the_folder_that_was_opened_or_is_no_longer_read(
+    docs: Path, swap: Callable[[Path], None], opens_folders: bool
+) -> None:
     kept, reopened = Root(docs), Root(docs, is_kept=False)
     assert (kept.is_in_place, kept.identity) == (True, reopened.identity)
     swap(docs)
-    assert (text(kept, "sub/b.md"), kept.is_in_place, Root(docs).is_in_place) == ("own", False, True)
-    with pytest.raises(OSError, match="its folder was replaced"):
-        text(reopened, "a.md")
+    assert (kept.is_in_place, Root(docs).is_in_place) == (False, True)
+    if opens_folders:
+        assert text(kept, "sub/b.md") == "own"
+    for root in (reopened, *(() if opens_folders else (kept,))):
+        with pytest.raises(OSError, match="its folder was replaced"):
+            text(root, "a.md")
 
 
-def test_way_has_the_links_in_the_path_and_follows_links_in_their_targets(docs: Path) -> None:
+@pytest.mark.parametrize("replaced", ["sub", "sub/b.md"])
+def test_link_that_is_there_for_any_moment_while_a_file_is_opened_by_path_is_not_followed(
+    docs: Path, replaced: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "supports_dir_fd", set[Callable[..., Any]]())
+    root, place, away, calls = Root(docs), docs / replaced, docs / "away", itertools.count()
+    turns: tuple[int, ...] = ()
+
+    def watch(name: str) -> None:
+        call = getattr(os, name)
+
+        def watched(*given: Any, **options: Any) -> Any:
+            if next(calls) in turns:
+                if away.exists():
+                    place.unlink()
+                    away.rename(place)
+                else:
+                    place.rename(away)
+                    place.symlink_to(docs.parent / "foreign" / replaced)
+            return call(*given, **options)
+
+        monkeypatch.setattr(os, name, watched)
+
+    for name in ("lstat", "stat", "open", "fstat"):
+        watch(name)
+    refusals = set()
+    for turns in itertools.combinations(range(12), 2):
+        calls = itertools.count()
+        try:
+            assert text(root, "sub/b.md") == "own", turns
+        except OSError:
+            refusals.add(turns)
+        if away.exists():
+            place.unlink()
+            away.rename(place)
+    assert len(refusals) > 10
+
+
+JUNCTION = {"st_mode": stat.S_IFDIR, "st_file_attributes": 0x410, "st_reparse_tag": 0xA0000003}
+IN_A_CLOUD = {"st_mode": stat.S_IFREG, "st_file_attributes": 0x420, "st_reparse_tag": 0x9000001A}
+
+
+@pytest.mark.parametrize(("there", "is_read"), [(JUNCTION, False), (IN_A_CLOUD, True)])
+def test_junction_of_windows_is_a_link_and_a_file_in_a_cloud_is_none(
+    docs: Path, there: dict[str, int], is_read: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "supports_dir_fd", set[Callable[..., Any]]())
+    looked, name = os.lstat, "sub" if there is JUNCTION else "sub/b.md"
+
+    def look(path: Any) -> Any:
+        facts = looked(path)
+        if Path(path) != docs / name:
+            return facts
+        return SimpleNamespace(**{each: getattr(facts, each) for each in ("st_ino", "st_dev", "st_uid")}, **there)
+
+    monkeypatch.setattr(os, "lstat", look)
+    root = Root(docs)
+    if is_read:
+        assert text(root, "sub/b.md") == "own"
+        return
+    for read in (lambda: text(root, "sub/b.md"), lambda: root.stat("sub/b.md")):
+        with pytest.raises(OSError, match="a link or another file has taken its place"):
+            read()
+    assert Root(docs / "sub").way.links == (str(docs / "sub"),)
+
+
+def test_way_has_the_links_in_the_path_and_follows_links_in_their_targets(docs: Path, opens_folders: bool) -> None:
     base = docs.parent
     for name, target in {"current": "stage", "stage": str(docs), "up": "docs/sub/..", "self": "self"}.items():
         (base / name).symlink_to(target)
@@ -83,7 +166,7 @@ def test_way_has_the_links_in_the_path_and_follows_links_in_their_targets(docs: 
         (base / f"{number + 1}").symlink_to(str(number) if number else "docs")
     assert Root(base / str(MOST_LINKS)).identity == Root(docs).identity
     (base / "many").symlink_to(str(MOST_LINKS))
-    for name in ("self", "many", "docs/a.md", "nowhere"):
+    for name in ("self", *(["many"] if opens_folders else []), "docs/a.md", "nowhere"):
         with pytest.raises(OSError, match=r"Too many levels|No such file|Not a directory"):
             Root(base / name)
 

@@ -2,12 +2,15 @@
 
 import os
 import subprocess
+from contextlib import nullcontext
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from svc_cli.errors import UsageError
+from svc_cli.transfer.downloads import writing
 from tests.acceptance.forks import Fork
 from tests.acceptance.installations import Installation
 from tests.cli.consoles import RunSvc, write
@@ -116,6 +119,28 @@ def test_source_get_to_an_unusable_destination_is_a_usage_error(
     Path("folder").mkdir()
     assert svc(*GET, *words).exit == 2
     assert [path.name for path in Path().rglob("*")] == ["folder"]
+
+
+@pytest.mark.parametrize(
+    ("name", "is_one"),
+    [
+        *((name, False) for name in ("CON", "nul.txt", "Com1.tar.gz", "aux .md", "lpt\u00b9", "CONOUT$", "a:b", "x.")),
+        *((name, False) for name in ("x ", "what?.md", "a\tb.md", '"a".md', "a|b", "sub/prn.md")),
+        *((name, True) for name in ("console.md", "com10", ".nul", "a b.md", "con-fig.txt", "K\u00f6ln.md")),
+    ],
+)
+def test_a_file_gets_no_name_that_means_something_else_to_windows(
+    name: str, is_one: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sub").mkdir()
+    for opens_folders in (True, False):
+        if not opens_folders:
+            monkeypatch.setattr(os, "supports_dir_fd", set[Any]())
+        with nullcontext() if opens_folders or is_one else pytest.raises(UsageError, match="name of a file on Windows"):
+            with writing(str(tmp_path / name)) as file:
+                file.write(b"words")
+            (tmp_path / name).unlink()
+    assert [each.name for each in tmp_path.rglob("*")] == ["sub"]
 
 
 def test_source_get_keeps_the_existing_file_if_the_hash_differs(at_odd: RunSvc, odd: OddServer) -> None:

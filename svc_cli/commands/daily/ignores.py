@@ -82,8 +82,9 @@ def list_ignored(
     skips, taken = list[Skip](), 0
     for place in inner or [looked]:
         root = _root_of(known, place) or place
-        start = "" if root.resolve() == place.resolve() else f"{place.resolve().relative_to(root.resolve())}{os.sep}"
-        shown = f"{os.path.relpath(place)}/" if inner else ""
+        inside = place.resolve().relative_to(root.resolve()).as_posix()
+        start = "" if inside == os.curdir else f"{inside}/"
+        shown = f"{Path(os.path.relpath(place)).as_posix()}/" if inner else ""
         exclude = _exclude(call, known, root)
         filters = Filters(exclude=exclude, max_bytes=sys.maxsize, max_path_characters=sys.maxsize)
         snapshot = Snapshot(Root(root), filters, start=start, shown=shown)

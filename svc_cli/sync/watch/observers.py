@@ -48,7 +48,7 @@ class Kind(StrEnum):
 
 
 class Event(NamedTuple):
-    """A file system event. Paths are absolute."""
+    """A file system event. Paths are absolute, and `/`-separated."""
 
     #: `created`, `modified`, `closed`, `moved` or `deleted`.
     verb: str
@@ -111,10 +111,10 @@ def _hint(path: str, kind: Kind) -> Iterator[Hint]:
 
 def _below(path: str, root: str) -> str | None:
     """Return the path relative to the root, `/`-separated; None if it is not below the root."""
-    base = f"{root.rstrip(os.sep)}{os.sep}"
+    base = f"{root.rstrip('/')}/"
     if not path.startswith(base) or len(path) == len(base):
         return None
-    return path[len(base) :].rstrip(os.sep).replace(os.sep, "/")
+    return path[len(base) :].rstrip("/")
 
 
 def _is_hidden(path: str) -> bool:
@@ -176,8 +176,12 @@ class Unread:
 
     def _opens(self, path: str) -> bool:
         """Whether a file or folder can be opened; also true if it is gone."""
+        full = self.folder / path
         try:
-            os.close(os.open(self.folder / path, os.O_RDONLY | AS_IT_IS))
+            if full.is_dir():
+                os.scandir(full).close()
+            else:
+                os.close(os.open(full, os.O_RDONLY | AS_IT_IS))
         except OSError as error:
             return isinstance(error, FileNotFoundError | NotADirectoryError)
         return True
@@ -207,7 +211,7 @@ class Observer:
         Raises LimitReached or another OSError.
         """
         observer = PollingObserver(timeout=POLL_S) if polls else _native(on_loss)
-        observer.schedule(_Handler(on_event), str(folder), recursive=True, event_filter=WATCHED)
+        observer.schedule(Handler(on_event), str(folder), recursive=True, event_filter=WATCHED)
         try:
             observer.start()
         except OSError as error:
@@ -229,12 +233,15 @@ class Observer:
         self._observer.join()
 
 
-class _Handler(FileSystemEventHandler):
+class Handler(FileSystemEventHandler):
+    """Passes on the events of watchdog."""
+
     def __init__(self, on_event: Callable[[Event], None]) -> None:
         self._on_event = on_event
 
     def dispatch(self, event: FileSystemEvent) -> None:
-        self._on_event(Event(event.event_type, event.is_directory, str(event.src_path), str(event.dest_path)))
+        path, target = (str(each).replace(os.sep, "/") for each in (event.src_path, event.dest_path))
+        self._on_event(Event(event.event_type, event.is_directory, path, target))
 
 
 def _native(on_loss: Callable[[str], None]) -> BaseObserver:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from svc_cli.errors import SyncRunning
 from svc_cli.private_files import lock as lock_file
+from svc_cli.private_files import rename
 from svc_cli.sync.mappings import Mapping
 from svc_daemon.wire import Json
 from svc_daemon.wire.parsing import parse_json
@@ -77,7 +78,7 @@ class Record:
     def write_state(self, state: Json) -> None:
         draft = self._path("json.new")
         draft.write_text(json.dumps(state, ensure_ascii=False), "utf-8", errors="surrogateescape")
-        draft.replace(self._path("json"))
+        rename(draft, self._path("json"))
 
     def log(self, line: Json) -> None:
         """Append a line to the log."""
@@ -103,7 +104,7 @@ class Record:
         token = f"{ACCEPTING if accepts_root else ''}{uuid.uuid4().hex}"
         draft = self._path(f"ask.{token}")
         draft.write_text(token)
-        draft.replace(self._path("ask"))
+        rename(draft, self._path("ask"))
         return token
 
     def find_ask(self) -> str | None:

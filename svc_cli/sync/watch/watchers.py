@@ -110,7 +110,7 @@ class Watcher:
             self._make_good(self._inbox.losses.popleft(), now_s)
         while self._inbox.events:
             event = self._inbox.events.popleft()
-            for hint in hints_through(event, str(self._base), self._links, self.settler.is_fresh):
+            for hint in hints_through(event, self._base.as_posix(), self._links, self.settler.is_fresh):
                 self.settler.add(hint, now_s, self._look)
         settled = self.settler.take(now_s, self._look)
         if EVERYTHING in settled:

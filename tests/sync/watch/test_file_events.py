@@ -1,8 +1,11 @@
 """Converting file system events to hints about paths below the root."""
 
-import pytest
+import os
 
-from svc_cli.sync.watch.observers import EVERYTHING, Event, Hint, Kind, hints_of
+import pytest
+from watchdog.events import FileMovedEvent
+
+from svc_cli.sync.watch.observers import EVERYTHING, Event, Handler, Hint, Kind, hints_of, hints_through
 
 ROOT = "/users/ann/docs"
 
@@ -42,6 +45,15 @@ def test_hidden_paths_are_ignored_and_a_file_moved_to_one_is_gone() -> None:
 
 def test_changed_ignore_file_is_a_hint_about_its_whole_folder() -> None:
     assert [*hints("closed", "a/.gitignore"), *hints("closed", ".svcignore")] == [Hint("a", W), Hint(EVERYTHING, W)]
+
+
+def test_paths_of_windows_become_paths_with_slashes_also_through_links(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sep", "\\")
+    found: list[Event] = []
+    Handler(found.append).dispatch(FileMovedEvent(r"C:\docs\new\a.md", r"C:\docs\sub\b.md"))
+    assert found == [Event("moved", False, "C:/docs/new/a.md", "C:/docs/sub/b.md")]
+    hinted = list(hints_through(found[0], "C:/docs", {"link": "sub"}, lambda _: False))
+    assert hinted == [Hint("new/a.md", G), Hint("sub/b.md", M), Hint("link/b.md", C)]
 
 
 @pytest.mark.parametrize("path", (ROOT, f"{ROOT}-old/a.md"))
