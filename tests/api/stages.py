@@ -18,7 +18,7 @@ from svc_daemon.core.access import api_keys
 from svc_daemon.extract.extractors import Extractor
 from svc_daemon.process.rate_limits import LocalRateLimits
 from tests.api.answers import body_of
-from tests.api.daemons import NOTES, Daemon
+from tests.api.daemons import NOTES, UNLIMITED, Daemon
 from tests.api.loops import Loop
 from tests.api.sessions import open_batch, open_pack, open_session, path_of, put
 from tests.api.sites import PAGE, Receiver, Site, hosting, receiving
@@ -227,7 +227,12 @@ def _id_of(key: str) -> str:
 
 @contextmanager
 def staging(loop: Loop, extractor: Extractor, folder: Path) -> Iterator[Stage]:
-    """A stage whose daemon works, while the block runs."""
-    with closing(Daemon(loop, folder / "data", extractor)) as daemon, hosting() as site, receiving() as receiver:
+    """A stage whose daemon works, while the block runs. It takes as many agents as a long run makes."""
+    limits = replace(UNLIMITED, agents=0)
+    with (
+        closing(Daemon(loop, folder / "data", extractor, limits)) as daemon,
+        hosting() as site,
+        receiving() as receiver,
+    ):
         daemon.start()
         yield Stage(daemon, site, receiver)

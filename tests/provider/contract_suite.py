@@ -195,6 +195,17 @@ class ProviderContract(VectorContract):
         assert (hit.chunk_id, hit.source_id, hit.generation, hit.rank) == ("chk_1_4_1", "src_1", 4, 1)
         assert (hit.bucket_ids, hit.chunk) == (("bkt_1", "bkt_2"), document.chunks[1])
 
+    def test_a_code_in_a_text_is_found_before_passages_that_have_it_in_their_headings_alone(
+        self, provider: SearchProvider
+    ) -> None:
+        for code in ("inv20x31", "inv20x32"):
+            text = f"The tide of {code} came in at noon."
+            put(provider, f"src_{code}", text, *["The tide came in."] * 12, title=code, headings=(f"Notes on {code}",))
+        put(provider, "src_other", "The tide of inv20x33 came in at noon.", title="inv20x33")
+        # Beside what names a document, as many as the page has.
+        first = found(provider, "inv20x31 inv20x32 inv20x33", limit=6)
+        assert {*first} == {"src_inv20x31", "src_inv20x32", "src_other"}
+
     def test_forms_of_a_word_a_title_headings_and_stop_words_are_found(self, provider: SearchProvider) -> None:
         put(provider, "src_1", "The quick brown fox", title="Vulpes", headings=("Animals", "Wild"))
         put_each(provider, src_2="The lazy dog", src_3="of all: to be, or not to be, that is the question")

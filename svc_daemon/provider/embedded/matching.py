@@ -145,16 +145,18 @@ class Matcher:
     def _word(self, number: int) -> _Query:
         """Match chunks that have the word, or whose document is called by it.
 
-        How often a word stands in a way that is not its stem says little, so these ways add a constant.
+        How often a word stands in a way that is not its stem says little, so these ways add a constant. But a code that
+        has no stem counts as often as it stands, so that those come first that have it in more than their headings.
         """
         weight, idf_ = self._parsed.words[number].weight, self._idfs[number]
         ways = [way for way in self._ways[number] if self._occurs(way)]
         plain = [way for way in ways if _is_plain(way)]
+        counted = plain or [way for way in ways if way.in_forms]
         spelled = [way for way in ways if way.in_forms and way.weight in {SPELLED, UNSTEMMED} and plain]
-        others = [way for way in ways if way not in plain and way not in spelled]
+        others = [way for way in ways if way not in counted and way not in spelled]
         parts = [
             _best(
-                [_boosted(_term("words", way.terms[0]), way.weight) for way in plain]
+                [_boosted(_alternative(way), way.weight) for way in counted]
                 + [_Query.const_score_query(_alternative(way), way.weight * idf_) for way in others]
             ),
             *(_Query.const_score_query(_alternative(way), (way.weight - 1) * idf_) for way in spelled),
