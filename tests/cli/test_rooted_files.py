@@ -12,7 +12,7 @@ import pytest
 
 from svc_cli.errors import UsageError
 from svc_cli.given_files import absolute
-from svc_cli.mcp.folders import Folders
+from svc_cli.mcp.folders import Folders, PathRefused
 from svc_cli.transfer.rooted_files import MOST_LINKS, Root, Way, open_named
 from tests.cli.consoles import write
 
@@ -213,3 +213,8 @@ def test_named_link_out_of_a_repository_is_neither_opened_nor_allowed_to_tools(d
     with pytest.raises(OSError, match="leads out of the link's repository"):
         open_named(base / "clone" / "out" / "a.md")
     os.close(open_named(docs / "a.md"))
+    tools = Folders([docs])
+    assert tools.read("sub/b.md", 100) == ("b.md", b"own")
+    (docs / "out.md").symlink_to(base / "foreign" / "a.md")
+    with pytest.raises(PathRefused):
+        tools.read("out.md", 100)
