@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import PurePath
+from pathlib import PurePosixPath
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -178,7 +178,7 @@ def _examine(
         # What is set on the old version stays, newer values first.
         old = known.by_title[file.title][-1] if source else {}
         description = Description(
-            filename=PurePath(item.path).name or item.path,
+            filename=PurePosixPath(item.path).name or item.path,
             title=item.path,
             tags=tuple(dict.fromkeys((*old.get("tags", ()), *options.tags))),
             metadata={**old.get("metadata", {}), **options.metadata},
