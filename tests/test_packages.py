@@ -1,6 +1,7 @@
-"""The wheel is reproducible and has everything that an installation needs."""
+"""The wheel is reproducible and has everything that an installation needs, and how extras are installed."""
 
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -8,10 +9,12 @@ import subprocess
 import sys
 import venv
 from pathlib import Path
+from typing import Any
 from zipfile import ZipFile
 
 import pytest
 
+from svc_daemon.wire.extras import install_command
 from svc_daemon.wire.versions import VERSION
 from tests.rules.manuals import manuals
 from tests.rules.modules import ROOT
@@ -115,3 +118,26 @@ def test_programs_that_use_the_client_pass_mypy_with_the_wheels_types(wheel: Pat
     ]
     checked = subprocess.run(command, cwd=programs, capture_output=True, text=True, timeout=300, check=False)
     assert checked.stdout == "Success: no issues found in 4 source files\n", checked.stdout + checked.stderr
+
+
+@pytest.mark.parametrize(
+    ("record", "command"),
+    (
+        (None, "pip install 'svc-knowledge[mcp]'"),
+        ({"url": "file:///srv/svc", "dir_info": {}}, "pip install '.[mcp]' (in the checkout)"),
+        ({"url": "file:///srv/svc", "dir_info": {"editable": True}}, "pip install -e '.[mcp]' (in the checkout)"),
+        (
+            {"url": "file:///tmp/built%2B1.whl", "archive_info": {}},
+            "pip install 'built+1.whl[mcp]' (where the file is)",
+        ),
+    ),
+)
+def test_extra_is_installed_as_the_package_was(
+    record: dict[str, Any] | None, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Installed:
+        def read_text(self, name: str) -> str | None:
+            return json.dumps(record) if record and name == "direct_url.json" else None
+
+    monkeypatch.setattr("svc_daemon.wire.extras.distribution", lambda _: Installed())
+    assert install_command("mcp") == command

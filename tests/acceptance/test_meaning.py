@@ -13,8 +13,7 @@ from tests.acceptance.calls import make_bucket, search, take_in, upload, wait_en
 from tests.acceptance.installations import Finished, Installation, wait_until
 from tests.acceptance.vectors import counts, wait_embedded
 from tests.conftest import UNLIMITED, MakeInstallation
-from tests.embed.real_models import REAL_MODEL, needs_real_model
-from tests.embed.tiny_models import write_model
+from tests.embed.models import REAL_MODEL, needs_real_model, write_model
 from tests.embed.vector_servers import vector_server
 from tests.processes import children_of, has_ended
 

@@ -9,7 +9,7 @@ import pytest
 from tests.acceptance.calls import list_sources
 from tests.acceptance.installations import Installation
 from tests.acceptance.sync_folders import counts, items, write
-from tests.cli.consoles import needs_git
+from tests.cli.terminals import needs_git
 
 
 @pytest.fixture

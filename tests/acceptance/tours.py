@@ -25,7 +25,7 @@ from tests.acceptance.vectors import wait_embedded
 from tests.acceptance.watches import Watch
 from tests.acceptance.workloads import Site, document, hosting
 from tests.conftest import UNLIMITED
-from tests.embed.tiny_models import write_model
+from tests.embed.models import write_model
 from tests.embed.vector_servers import vector_server
 from tests.extract.compounds import make_doc, make_msg, make_ppt, make_xls
 from tests.llm.chats import chatting, saying, streaming

@@ -23,8 +23,8 @@ from tests.api.servers import ask
 from tests.api.stages import Stage
 from tests.api.tool_callers import post, without_library
 from tests.conftest import MakeInstallation
+from tests.rules.contract import codes_raised
 from tests.rules.modules import modules
-from tests.rules.raised import codes_raised
 
 #: Codes that nothing raises yet, each with what will.
 NOT_YET: dict[ErrorCode, str] = {}

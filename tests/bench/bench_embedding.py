@@ -22,7 +22,7 @@ from tests.acceptance.installations import wait_until
 from tests.acceptance.vectors import wait_embedded
 from tests.bench.harness import Row, Side, all_sides, read_options, report
 from tests.bench.loads import BUCKET, make_uploads, send
-from tests.embed.real_models import REAL_MODEL
+from tests.embed.models import REAL_MODEL
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from tests.acceptance.forks import ROOT
 from tests.bench.corpora import Collection
-from tests.embed.tiny_models import write_model
+from tests.embed.models import write_model
 
 RunMain = Callable[..., str]
 

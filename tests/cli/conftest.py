@@ -12,8 +12,8 @@ import pytest
 from svc_cli.app import run
 from svc_cli.console import Console, Format
 from tests.acceptance.installations import Finished, Installation
-from tests.cli.consoles import MakeConsole, Recorded, RunSvc, Terminal
 from tests.cli.odd_servers import OddServer, serving
+from tests.cli.terminals import MakeConsole, Recorded, RunSvc, Terminal
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from svc_cli.commands.invocations import model_id
-from tests.cli.consoles import RunSvc
+from tests.cli.terminals import RunSvc
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 
 from tests.acceptance.calls import list_sources, make_bucket, upload, wait_ended
 from tests.acceptance.installations import Installation
-from tests.cli.consoles import Json, RunSvc
+from tests.cli.terminals import Json, RunSvc
 from tests.exports.archives import Handmade
 
 TWO = Handmade.of(("a.md", b"# A\n"), ("b.md", b"# B\n"))

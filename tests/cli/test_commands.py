@@ -9,7 +9,7 @@ import pytest
 
 from svc_daemon.tools.catalogue import TOOLS
 from tests.acceptance.installations import Finished, Installation
-from tests.cli.consoles import Json, RunSvc
+from tests.cli.terminals import Json, RunSvc
 from tests.samples import make_pdf
 
 BROKEN = b"%PDF-1.7\nnothing"

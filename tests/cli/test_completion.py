@@ -12,8 +12,8 @@ from svc_cli.app import build
 from svc_cli.commands.machine.completion_scripts import FILES, SCRIPTS, grammar_of
 from svc_cli.main import BUCKET_NAMES
 from tests.acceptance.installations import Installation, environment
-from tests.cli.consoles import RunSvc, write
 from tests.cli.odd_servers import OddServer
+from tests.cli.terminals import RunSvc, write
 from tests.rules.modules import ROOT
 
 #: Prints the completions that bash offers for the given words.

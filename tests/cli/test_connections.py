@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from svc_daemon.paths import DataFiles
-from tests.cli.consoles import RunSvc
 from tests.cli.odd_servers import OddServer
+from tests.cli.terminals import RunSvc
 
 BUCKETS: tuple[int, Any, dict[str, str]] = (200, {"team_id": "team_1", "buckets": [], "request_id": "req_1"}, {})
 #: The secret of the installation of the tests.

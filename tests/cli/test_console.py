@@ -11,7 +11,7 @@ from svc_cli.console import Console, Format, clean, has_colour
 from svc_cli.errors import UsageError
 from svc_cli.progress import LONGEST_SILENCE_S, Bar, Plain, SentBytes, Silent, Style, progress_for
 from svc_cli.render import fields, table
-from tests.cli.consoles import HIDDEN, MakeConsole, Terminal
+from tests.cli.terminals import HIDDEN, MakeConsole, Terminal
 
 
 def test_colour_is_decided_by_stream_and_environment(make_console: MakeConsole) -> None:

@@ -16,8 +16,8 @@ from svc_cli.main import BUCKET_NAMES
 from svc_daemon.wire.versions import VERSION
 from tests.acceptance.forks import Fork
 from tests.acceptance.installations import PATIENCE_S, Installation, environment, wait_until
-from tests.cli.consoles import RunSvc
 from tests.cli.odd_servers import OddServer
+from tests.cli.terminals import RunSvc
 
 #: Commands that fail without a daemon, by their exit code and error code.
 FAILURES = {

@@ -12,7 +12,7 @@ from svc_cli.daemon import process
 from svc_cli.daemon.process import Installation as Found
 from svc_cli.daemon.process import LogPlace
 from tests.acceptance.installations import PATIENCE_S, Installation, wait_until
-from tests.cli.consoles import RunSvc
+from tests.cli.terminals import RunSvc
 from tests.conftest import UNLIMITED, MakeInstallation
 
 

@@ -13,8 +13,8 @@ from svc_cli.evals.evaluations import DEPTH, EvalScope, Inquiry, ordinal
 from svc_cli.evals.golden import Expectation, GoldenQuery
 from tests.acceptance.calls import make_bucket, upload, wait_ended
 from tests.acceptance.installations import Finished, Installation
-from tests.cli.consoles import Json, RunSvc
 from tests.cli.odd_servers import OddServer
+from tests.cli.terminals import Json, RunSvc
 from tests.conftest import UNLIMITED
 from tests.samples import make_corrupt_pdf
 

@@ -16,8 +16,8 @@ from svc_cli.client import Client, NetworkFailed, RetryPolicy, verify_webhook, w
 from svc_cli.client.webhooks import MOST_ERROR_CHARACTERS, RETRY_S, Forwarder, parse_receiver
 from tests.acceptance.installations import PATIENCE_S, Installation, wait_until
 from tests.acceptance.sync_folders import write
-from tests.cli.consoles import RunSvc
 from tests.cli.odd_servers import OddServer
+from tests.cli.terminals import RunSvc
 from tests.conftest import UNLIMITED
 
 

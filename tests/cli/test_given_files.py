@@ -9,7 +9,7 @@ import pytest
 from svc_cli.errors import UsageError
 from svc_cli.given_files import read_given
 from svc_cli.transfer.downloads import replacing
-from tests.cli.consoles import RunSvc
+from tests.cli.terminals import RunSvc
 
 
 @pytest.mark.parametrize("target", ["/dev/zero", "pipe", "folder", "large"])

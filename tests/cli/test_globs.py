@@ -15,7 +15,7 @@ from svc_cli.transfer import globs, ignores
 from svc_cli.transfer.ignores import Patterns
 from tests.acceptance.forks import ROOT
 from tests.acceptance.installations import COMMAND_TIMEOUT_S
-from tests.cli.consoles import RunSvc, needs_git, write
+from tests.cli.terminals import RunSvc, needs_git, write
 
 #: Pieces of patterns, valid and invalid; a few of them in a row are a name.
 _PIECES = r"""

@@ -12,7 +12,7 @@ from svc_cli.app import build
 from svc_cli.commands.help_pages import MORE
 from svc_cli.commands.parameters import Flags
 from svc_daemon.command.main import app as daemon_app
-from tests.cli.consoles import RunSvc
+from tests.cli.terminals import RunSvc
 
 _ONE_WORD = "upload import sync diff watch status wait search ask bucket source"
 DAILY = ["watch run", *_ONE_WORD.split()]

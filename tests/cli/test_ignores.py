@@ -11,7 +11,7 @@ import pytest
 from svc_cli.transfer.ignores import IgnoreRules, Patterns, rules_above, spellings
 from svc_cli.transfer.selections import select
 from svc_cli.transfer.snapshots import Filters
-from tests.cli.consoles import RunSvc, needs_git, write
+from tests.cli.terminals import RunSvc, needs_git, write
 
 POLICY = Filters(extensions=frozenset({".md", ".txt", ".log"}), max_bytes=1000)
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.installations import Finished, Installation, wait_until
-from tests.cli.consoles import Json, RunSvc, only
 from tests.cli.odd_servers import OddServer
+from tests.cli.terminals import Json, RunSvc, only
 from tests.conftest import UNLIMITED
 
 RunImport = Callable[[str], Finished]

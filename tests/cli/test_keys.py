@@ -10,8 +10,8 @@ import httpx
 import pytest
 
 from svc_daemon.core.access.api_keys import PRESETS
-from tests.cli.consoles import RunSvc
 from tests.cli.odd_servers import OddServer
+from tests.cli.terminals import RunSvc
 
 
 @pytest.fixture

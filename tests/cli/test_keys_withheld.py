@@ -16,8 +16,8 @@ from svc_cli.daemon.probes import LocalProof
 from svc_cli.errors import DaemonUnreachable, NetworkFailed, NotAuthenticated, SvcError
 from svc_daemon.paths import DataFiles
 from svc_daemon.wire.local_daemons import read_secret
-from tests.cli.consoles import RunSvc
 from tests.cli.odd_servers import OddServer, serving
+from tests.cli.terminals import RunSvc
 
 BUCKETS: tuple[int, Any, dict[str, str]] = (200, {"team_id": "team_1", "buckets": [], "request_id": "req_1"}, {})
 #: The secret of the installation of the tests.

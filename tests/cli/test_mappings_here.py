@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.installations import Finished, Installation
-from tests.cli.consoles import write
+from tests.cli.terminals import write
 
 #: As in docs/how-to/folders.md.
 SETTINGS = """

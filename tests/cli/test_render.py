@@ -7,7 +7,7 @@ import pytest
 from svc_cli.commands.daily.search import best_window, explanation
 from svc_cli.console import Console
 from svc_cli.render import cut, duration, fields, place_of, size, state_of, table, width
-from tests.cli.consoles import MakeConsole, RunSvc, Terminal
+from tests.cli.terminals import MakeConsole, RunSvc, Terminal
 
 
 def test_columns_fit_their_widest_cell_and_are_not_cut_without_a_terminal(make_console: MakeConsole) -> None:

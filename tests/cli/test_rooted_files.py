@@ -14,7 +14,7 @@ from svc_cli.errors import UsageError
 from svc_cli.given_files import absolute
 from svc_cli.mcp.folders import Folders, PathRefused
 from svc_cli.transfer.rooted_files import MOST_LINKS, Root, Way, open_named
-from tests.cli.consoles import write
+from tests.cli.terminals import write
 
 ME = os.geteuid()
 

@@ -16,7 +16,7 @@ from svc_cli.transfer.rooted_files import Root
 from svc_cli.transfer.selections import MOST_KEPT, expand, select
 from svc_cli.transfer.skips import code_of, is_text
 from svc_cli.transfer.snapshots import Filters
-from tests.cli.consoles import write
+from tests.cli.terminals import write
 
 POLICY = Filters(extensions=frozenset({".md", ".pdf"}), max_bytes=100)
 

@@ -9,7 +9,7 @@ from svc_cli.commands.machine.config import write_file
 from svc_cli.credentials import CredentialFile, ServiceAddress, check_key, find_key, origin_of
 from svc_cli.errors import NotAuthenticated, UsageError
 from svc_cli.settings import CliSettings, SettingsFile, SettingValue, find_project_file, user_file
-from tests.cli.consoles import write
+from tests.cli.terminals import write
 
 
 @pytest.fixture

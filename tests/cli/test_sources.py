@@ -13,8 +13,8 @@ from svc_cli.errors import UsageError
 from svc_cli.transfer.downloads import writing
 from tests.acceptance.forks import Fork
 from tests.acceptance.installations import Installation
-from tests.cli.consoles import RunSvc, write
 from tests.cli.odd_servers import OddServer
+from tests.cli.terminals import RunSvc, write
 from tests.samples import make_pdf
 
 SOURCE_ID = "src_01m81nywyax2k70ggze3mxk36g"

@@ -8,7 +8,7 @@ import pytest
 from svc_cli.commands.daily.watch_screens import Display, render_states
 from svc_cli.sync.mappings import Mapping
 from svc_cli.transfer.reports import ReportItem
-from tests.cli.consoles import MakeConsole, RunSvc
+from tests.cli.terminals import MakeConsole, RunSvc
 
 MAPS = """\
 bucket = "handbook"

@@ -16,8 +16,8 @@ from svc_cli.mcp.api_calls import run_tool
 from svc_cli.mcp.folders import Folders, PathRefused
 from svc_daemon.tools.api_calls import CallFailed
 from svc_daemon.tools.catalogue import TOOLS
-from tests.cli.consoles import write
 from tests.cli.odd_servers import OddServer
+from tests.cli.terminals import write
 
 MOST = 1000
 

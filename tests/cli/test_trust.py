@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from svc_cli.settings import CliSettings
-from tests.cli.consoles import RunSvc
-from tests.cli.terminals import on_terminal
+from tests.cli.terminals import RunSvc, on_terminal
 from tests.conftest import MakeInstallation
 
 PROJECT = """\

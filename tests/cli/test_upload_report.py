@@ -6,7 +6,7 @@ from svc_cli.commands.reports import render_summary
 from svc_cli.errors import ApiError, FileRefused, SvcError, WaitTimedOut
 from svc_cli.exits import Exit
 from svc_cli.transfer.reports import Report, ReportItem
-from tests.cli.consoles import MakeConsole
+from tests.cli.terminals import MakeConsole
 
 UNREADABLE = "type can't be read"
 

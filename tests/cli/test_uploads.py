@@ -9,7 +9,7 @@ import pytest
 
 from tests.acceptance.calls import list_sources, wait_ended
 from tests.acceptance.installations import Finished, Installation
-from tests.cli.consoles import RunSvc, only, write
+from tests.cli.terminals import RunSvc, only, write
 from tests.processes import reading_nothing
 
 Upload = Callable[..., Finished]

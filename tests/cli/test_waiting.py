@@ -1,10 +1,13 @@
-"""Waiting until sources are settled, the delays of retries, and the pacer of creates."""
+"""Waiting until sources are settled, the delays of retries, the pacer of creates, and following events."""
 
+import json
 import random
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPMessage
+from typing import Any
 from unittest.mock import Mock
+from urllib.parse import parse_qs
 
 import pytest
 
@@ -12,9 +15,11 @@ from svc_cli.client.api import Client
 from svc_cli.client.events import EventFollower
 from svc_cli.client.retries import CreatePacer, RetryPolicy, Stopped, is_worth_retrying, parse_retry_after
 from svc_cli.client.waiting import FEW, LONGEST_PAUSE_S, Watch, is_settled, wait_until_settled
+from svc_cli.commands.nouns import events
 from svc_cli.errors import ApiError, NetworkFailed, WaitTimedOut
 from svc_daemon.core.access.rate_limits import TokenBucket
-from tests.cli.consoles import Json
+from tests.cli.odd_servers import OddServer
+from tests.cli.terminals import Json, RunSvc
 
 NAMES = [f"src_{number:04}" for number in range(2000)]
 
@@ -261,3 +266,42 @@ def test_follower_returns_received_events_before_it_raises_a_failure() -> None:
     assert [event["type"] for event in follower.take()] == ["source.ready", "source.failed"]
     with pytest.raises(NetworkFailed):
         follower.take()
+
+
+def streamed(*ids: str) -> tuple[int, bytes, dict[str, str]]:
+    """Return an answer that streams these events and then ends."""
+    rows = [{"id": each, "type": "source.ready", "created_at": "2026-01-01T12:00:00.000Z", "data": {}} for each in ids]
+    lines = "".join(f"id: {row['id']}\ndata: {json.dumps(row)}\n\n" for row in rows)
+    return 200, lines.encode(), {"Content-Type": "text/event-stream"}
+
+
+@pytest.mark.rule("log.follow")
+def test_follow_resumes_after_the_last_event_and_warns_if_it_has_expired(
+    svc: RunSvc, odd: OddServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(events, "RETURN_PAUSE_S", 0.0)
+    monkeypatch.setattr(RetryPolicy, "delay_s", lambda _, attempt, __=None: 0.0 if attempt < 2 else None)
+    monkeypatch.setenv("SVC_API_KEY", "sk-mine")
+    odd.answer_health()
+    asked: list[str] = []
+    expired, refused = (
+        (status, {"error": {"code": code, "message": "no"}}, dict[str, str]())
+        for status, code in ((410, "events_expired"), (401, "invalid_project_key"))
+    )
+    away = [None, None]
+    # The first stream breaks before its first line.
+    answers: list[Any] = [streamed(), *away, streamed("evt_1"), *away, expired, streamed("evt_2"), refused]
+
+    def answer(query: str) -> Any:
+        resumed = odd.requests[-1][2].get("Last-Event-ID")
+        asked.append(resumed or parse_qs(query)["after"][0])
+        return answers[len(asked) - 1]
+
+    odd.answers["GET /v1/events"] = answer
+    ended = svc("events", "--follow", "--after", "evt_0", "--ndjson", "--base-url", odd.url)
+    assert asked == [*["evt_0"] * 4, *["evt_1"] * 3, "latest", "evt_2"]
+    *shown, failure = map(json.loads, ended.stdout.splitlines())
+    assert [each["id"] for each in shown] == ["evt_1", "evt_2"]
+    assert ended.exit == 4
+    assert failure["error"]["code"] == "invalid_project_key"
+    assert [ended.stderr.count(words) for words in ("the service is away", "may be missing")] == [2, 1]

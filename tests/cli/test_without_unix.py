@@ -8,7 +8,7 @@ import pytest
 
 from tests.acceptance.installations import Finished, Installation
 from tests.acceptance.watches import Watch
-from tests.cli.consoles import write
+from tests.cli.terminals import write
 
 #: Runs a program without what only Unix has.
 WITHOUT_UNIX = [sys.executable, str(Path(__file__).with_name("without_unix.py"))]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from svc_daemon.wire.versions import API_RANGE, VERSION
 from tests.acceptance.installations import Finished, Installation
-from tests.cli.consoles import HIDDEN
+from tests.cli.terminals import HIDDEN
 
 #: The name of a stored blob that has no source.
 STRAY = f"src_{'0' * 26}"

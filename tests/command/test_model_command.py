@@ -9,7 +9,7 @@ from svc_daemon.embed.origins import DEFAULT
 from svc_daemon.wire.extras import install_command
 from tests.acceptance.forks import ROOT
 from tests.command.test_command import run
-from tests.embed.tiny_models import weights_sha256, write_model, write_wheel
+from tests.embed.models import weights_sha256, write_model, write_wheel
 
 USAGE, REFUSED, MISSING, TEMPORARY, LOCKED = 2, 3, 5, 7, 14
 

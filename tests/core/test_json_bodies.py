@@ -18,8 +18,8 @@ from svc_daemon.core.json_bodies import (
 )
 from svc_daemon.errors import ServiceError
 from svc_daemon.wire.error_codes import ErrorCode
-from tests.core.limits import cpu_limit_s
 from tests.core.refusals import refusal
+from tests.limits import cpu_limit_s
 
 
 def nested_lists(depth: int) -> bytes:

@@ -4,7 +4,7 @@ import pytest
 
 from svc_daemon.embed.installed_models import InstalledModel, ModelFolder
 from svc_daemon.embed.installing import install
-from tests.embed.tiny_models import write_model
+from tests.embed.models import write_model
 
 
 @pytest.fixture(scope="session")

@@ -21,8 +21,16 @@ from svc_daemon.embed.installing import Installed, install
 from svc_daemon.embed.onnx_inference import Runtime
 from svc_daemon.embed.origins import KnownPackage, Tensor
 from svc_daemon.wire.extras import install_command
-from tests.embed.real_models import REAL_MODEL, needs_real_model
-from tests.embed.tiny_models import PLACES, WIDTH, make_files, weights_sha256, write_model, write_wheel
+from tests.embed.models import (
+    PLACES,
+    REAL_MODEL,
+    WIDTH,
+    make_files,
+    needs_real_model,
+    weights_sha256,
+    write_model,
+    write_wheel,
+)
 
 NOW = "2026-01-01T00:00:00.000Z"
 

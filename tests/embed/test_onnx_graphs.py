@@ -17,8 +17,7 @@ from svc_daemon.embed.contract import ModelRefused
 from svc_daemon.embed.installed_models import CLS, MEAN
 from svc_daemon.embed.onnx_graphs import Shape, build_graph, read_shape
 from svc_daemon.embed.origins import Tensor, find_origin, read_weights
-from tests.embed.real_models import REAL_MODEL, needs_real_model
-from tests.embed.tiny_models import CONFIG, HEADS, LAYERS, VOCABULARY, WIDTH, make_weights
+from tests.embed.models import CONFIG, HEADS, LAYERS, REAL_MODEL, VOCABULARY, WIDTH, make_weights, needs_real_model
 
 SENTENCES = [
     *("That is a happy person", "That is a happy dog", "That is a very happy person", "Today is a sunny day"),

@@ -7,7 +7,7 @@ import pytest
 
 from svc_daemon.embed.contract import ModelRefused
 from svc_daemon.embed.origins import read_weights
-from tests.embed.tiny_models import make_weights, pack_weights
+from tests.embed.models import make_weights, pack_weights
 
 
 def packed(header: dict[str, object], numbers: bytes = b"") -> bytes:

@@ -1,18 +1,21 @@
-"""An export is what `svc` would have written, to the last byte, or it is refused."""
+"""An export is what `svc` would have written, to the last byte, or it is refused; and what an import does."""
 
 import gzip
 import io
 import math
 import struct
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
 from svc_cli.exports.archives import ArchiveWriter
-from svc_cli.exports.manifests import ExportRefused, check_limits
-from tests.exports.archives import Handmade, Member, file_entry, packed, plain, read
+from svc_cli.exports.exporting import LONGEST_LOOK_S, LOOK_S, STALLED_S, wait_embedded
+from svc_cli.exports.importing import plan_import
+from svc_cli.exports.manifests import ExportManifest, ExportRefused, check_limits
+from svc_cli.progress import Silent
+from tests.exports.archives import BUCKET, Handmade, Member, file_entry, packed, plain, read
 
 ONE, TWO = b"# One\n\nThe umber quay.\n", b"# Two\n"
 LIMITS: dict[str, Any] = {
@@ -285,3 +288,84 @@ def _is_accepted(export: Handmade) -> bool:
     except ExportRefused:
         return False
     return True
+
+
+class Service:
+    """Reports one number of passages without a vector after the other, and the last one for ever."""
+
+    def __init__(self, missing: Sequence[int], state: str) -> None:
+        self.missing, self.state, self.looks = missing, state, 0
+
+    def bucket_vectors(self, bucket: str) -> dict[str, Any]:
+        place = min(self.looks, len(self.missing) - 1)
+        self.looks += 1
+        return {"bucket_id": bucket, "state": self.state, "missing": self.missing[place], "passages": 9}
+
+
+def looks(*missing: int, state: str = "ready", timeout_s: float | None = None) -> int:
+    """How often an export looks before it goes on, by a clock that only its own pauses move."""
+    service, passed_s = Service(missing, state), 0.0
+
+    def sleep(seconds: float) -> None:
+        nonlocal passed_s
+        passed_s += seconds
+
+    client: Any = service
+    wait_embedded(client, "b", Silent(), timeout_s, sleep=sleep, clock=lambda: passed_s)
+    return service.looks
+
+
+@pytest.mark.rule("export.waits-vectors")
+def test_an_export_waits_for_vectors_as_long_as_there_are_more_to_come() -> None:
+    assert [looks(0), looks(9, state="off"), looks(9, state="failing"), looks(9, 5, 5, 1, 0)] == [1, 1, 1, 5]
+    assert looks(9, timeout_s=1) < 1 / LOOK_S + 5
+    # Without a change it looks less and less often, and then stops.
+    assert STALLED_S / LONGEST_LOOK_S < looks(9, 5, state="loading") < STALLED_S / LOOK_S / 3
+
+
+QUESTION = {"question": "Who?", "answer": "I.", "alternate_questions": ["Whom?"]}
+
+
+def manifest(*entries: dict[str, Any], questions: tuple[dict[str, Any], ...] = ()) -> ExportManifest:
+    described: dict[str, Any] = {"tags": [], "metadata": {}, "mapping": None}
+    members = {f"bytes/{entry['bytes']}": 1 for entry in entries}
+    asked = [{**described, **each} for each in questions]
+    parts = {"bucket": BUCKET, "model": None, "sources": list(entries), "questions": asked, "members": members}
+    return ExportManifest.model_validate(parts)
+
+
+def known(name: str, entry: dict[str, Any], status: str = "active") -> dict[str, Any]:
+    """The entry as a source of the bucket."""
+    return {**entry, "id": name, "type": "file", "sha256": entry["bytes"], "status": status}
+
+
+def planned(*arguments: Any, as_new: bool = False) -> list[tuple[str, str, str | None]]:
+    plan = plan_import(*arguments, as_new=as_new)
+    return [(each.label, each.action, each.source["id"] if each.source else None) for each in plan]
+
+
+def test_each_entry_is_paired_with_one_source_and_the_others_are_created() -> None:
+    one, tagged = file_entry("a", b"1"), file_entry("a", b"1", tags=["x"])
+    other, described = file_entry("a", b"2"), {"title": "Who?", "tags": [], "metadata": {}, "status": "active"}
+    question: dict[str, Any] = {**QUESTION, **described, "id": "q", "type": "qa"}
+    cases: list[tuple[list[dict[str, Any]], list[dict[str, Any]], list[tuple[str, str, str | None]]]] = [
+        ([one], [], [("a", "created", None)]),
+        ([one], [known("s", one)], [("a", "unchanged", "s")]),
+        ([one], [known("s", tagged)], [("a", "unchanged", "s")]),
+        ([one], [known("s", one, "failed")], [("a", "retried", "s")]),
+        ([one], [known("s", one, "queued")], [("a", "unchanged", "s")]),
+        # The one that is the same in all fields is there already, so that the other is created.
+        ([one, tagged], [known("s", tagged)], [("a", "created", None), ("a (2)", "unchanged", "s")]),
+        ([one, tagged], [known("s", one), known("t", one)], [("a", "unchanged", "s"), ("a (2)", "unchanged", "t")]),
+        # Other content is a conflict, unless the export has it too.
+        ([one], [known("s", other)], [("a", "conflict", "s")]),
+        ([one, other], [known("s", other)], [("a", "created", None), ("a (2)", "unchanged", "s")]),
+        ([one], [known("s", one), known("t", other)], [("a", "unchanged", "s")]),
+        # A question of this title is no other content.
+        ([file_entry("Who?", b"1")], [question], [("Who?", "created", None)]),
+    ]
+    for entries, sources, expected in cases:
+        assert planned(manifest(*entries), sources) == expected, (entries, sources)
+    assert planned(manifest(one), [known("s", other)], as_new=True) == [("a", "created", None)]
+    asked = manifest(questions=(QUESTION, {**QUESTION, "answer": "You."}))
+    assert planned(asked, [question]) == [("Who?", "unchanged", "q"), ("Who? (2)", "created", None)]

@@ -1,10 +1,13 @@
-"""Each module opens with what it owns, and does only that: broad excepts and SQL have their places."""
+"""Each module opens with what it owns and does only that; what is committed names no machine and no registry."""
 
 import ast
 import re
+import subprocess
 from collections.abc import Iterable
 
-from tests.rules.modules import Module, is_within, modules
+import pytest
+
+from tests.rules.modules import ROOT, Module, is_within, modules
 
 #: Everything may be caught where the process has to outlive it, and nowhere else.
 BROAD_EXCEPTS = (
@@ -125,3 +128,37 @@ def test_what_a_key_may_reach_is_asked_of_the_key() -> None:
     taking = {line.partition(":")[0] for line in found(re.compile(r"\bkey\.buckets\b"), modules("svc_daemon"))}
     operations = ("keys", "retrieve.agents", "shared.events", "webhook_deliveries")
     assert taking == {f"svc_daemon.operations.{name}" for name in operations}
+
+
+#: Each pattern is written so that it does not match itself.
+FORBIDDEN = {
+    "a package registry": r"\b(pypi|pythonhosted|npmjs|yarnpkg|crates|conda)\.(org|com|io)\b|--(extra-)?index-url",
+    "an install of another project": r"pip3? install( -\S+| [\w-]+\.txt)* ['\"]?svc(?![\w./-])",
+    "a place on one machine": r"(?<![\w.])/(work|root|home/\w+|Users/\w+|tmp/\w+|opt/\w+)/",
+}
+SLASH = "/"
+BAD = (
+    *("https:" + "//py" + "pi.org/simple", "files.python" + "hosted.org", "--index" + "-url=file:x"),
+    *(SLASH + "work/main", SLASH + "home/jo/svc", SLASH + "tmp/svc/venv"),
+    *("`pip " + "install 'svc[mcp]'`", "pip " + "install -U svc\n"),
+)
+
+
+def forbidden(text: str) -> list[str]:
+    """A phrase for each registry or machine path that a text names."""
+    matches = ((meaning, re.finditer(pattern, text)) for meaning, pattern in FORBIDDEN.items())
+    return [f"{match.group()} is {meaning}" for meaning, found in matches for match in found]
+
+
+def test_no_committed_file_names_a_registry_or_a_machine() -> None:
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a git checkout")
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    paths = [ROOT / name for name in listed.split("\0") if (ROOT / name).is_file()]
+    texts = {path: path.read_text(encoding="utf-8", errors="replace") for path in paths}
+    assert {path: found for path, text in texts.items() if (found := forbidden(text))} == {}
+
+
+@pytest.mark.parametrize("text", BAD)
+def test_a_registry_or_a_machine_path_is_found(text: str) -> None:
+    assert len(forbidden(f"see {text} there")) == 1

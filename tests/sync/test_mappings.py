@@ -1,4 +1,4 @@
-"""Mappings: default names, tables of svc.toml, validation, look-up, and the path of the index."""
+"""Mappings: default names, tables of svc.toml, validation, look-up, the path of the index, and stored ones."""
 
 from pathlib import Path
 from typing import Any
@@ -7,6 +7,7 @@ import pytest
 
 from svc_cli.errors import UsageError
 from svc_cli.sync.mappings import MOST_MAPPINGS, Mapping, Ownership, find_mapping, name_of, read_mappings
+from svc_cli.sync.watch.stored_mappings import Added
 
 FILE = Path("/srv/project/svc.toml")
 
@@ -106,3 +107,18 @@ def test_folders_that_overlap_through_a_link_are_refused(tmp_path: Path) -> None
     (tmp_path / "link").symlink_to("docs/sub")
     with pytest.raises(UsageError, match="'docs' and 'link' into handbook overlap"):
         read_mappings([{"dir": "docs"}, {"dir": "link"}], tmp_path / "svc.toml", "handbook")
+
+
+ODD = 'a "quoted" \\ name\x7f, déjà\nvu'
+
+
+def test_written_mappings_are_read_back_unchanged(tmp_path: Path) -> None:
+    fields: dict[str, Any] = {"name": "docs", "folder": tmp_path / "sub" / "docs", "bucket": "one"}
+    rules: dict[str, Any] = {"include": ("*.md", ODD), "exclude": ("drafts/",), "tags": ("x",), "prune": "detach"}
+    added = Added(tmp_path / "config" / "watch.toml")
+    assert added.read() == []
+    for claim in (Ownership.NAMED, Ownership.SEEN):
+        mappings = [Mapping(**fields, **rules, ownership=claim)]
+        mappings.append(Mapping(name=ODD, folder=tmp_path / "two", bucket="two"))
+        added.write(mappings)
+        assert added.read() == mappings

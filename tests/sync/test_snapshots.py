@@ -11,7 +11,7 @@ from svc_cli.errors import FileRefused
 from svc_cli.transfer.rooted_files import Root
 from svc_cli.transfer.skips import Skip
 from svc_cli.transfer.snapshots import Filters, FolderPart, Snapshot
-from tests.cli.consoles import write
+from tests.cli.terminals import write
 
 MOST_BYTES = 1000
 

@@ -10,7 +10,7 @@ from svc_daemon.core.answers import citations
 from svc_daemon.core.answers.citations import MOST_MARKS, WrittenAnswer, is_support
 from svc_daemon.core.answers.passages import Citation, quote_of
 from tests.core.answers.passages import passage
-from tests.core.limits import cpu_limit_s
+from tests.limits import cpu_limit_s
 
 POLICY = "Our policy is generous. Full-time employees get 30 days of vacation a year.\nRequests go to the manager."
 PASSAGES = [

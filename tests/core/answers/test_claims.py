@@ -5,7 +5,7 @@ import pytest
 from svc_daemon.core.answers.claims import Reference, is_borne_out
 from tests.core.answers.passages import passage
 from tests.core.answers.statements import ALARMS, FOUND_OUT, MISSED, PROVED, Statement
-from tests.core.limits import cpu_limit_s
+from tests.limits import cpu_limit_s
 
 
 def is_supported(statement: Statement, question: str = "") -> bool:

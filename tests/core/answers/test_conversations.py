@@ -5,7 +5,7 @@ import pytest
 from svc_daemon.core.answers import conversations
 from svc_daemon.core.answers.conversations import ASSISTANT, USER, FollowUp, Turn, is_follow_up, prompt, sharpen
 from tests.core.answers.passages import passage
-from tests.core.limits import cpu_limit_s
+from tests.limits import cpu_limit_s
 
 FIRST = "How many vacation days do full-time employees get?"
 FOLLOWING = [

@@ -15,8 +15,8 @@ from svc_daemon.core.text.pieces import TERM_BYTES
 from svc_daemon.core.text.places import PlaceFinder
 from svc_daemon.core.text.queries import parse_query
 from svc_daemon.core.text.terms import index_terms
-from tests.core.limits import cpu_limit_s
 from tests.core.text.test_terms import weigh
+from tests.limits import cpu_limit_s
 
 #: Letters, marks, signs and digits of the scripts that are treated in a way of their own.
 CHARACTERS = st.sampled_from(

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from svc_daemon.core.text.chunking import Block, Chunk, ChunkingOptions, Document, chunk_document
-from tests.core.limits import cpu_limit_s
+from tests.limits import cpu_limit_s
 
 OPTIONS = ChunkingOptions()
 SMALL = ChunkingOptions(target=30, min=20, max=40)

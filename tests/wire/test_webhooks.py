@@ -1,11 +1,12 @@
-"""Signatures of webhook calls: their timestamp, and invalid secrets and times."""
+"""Signatures of webhook calls, and which calls are retried."""
 
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
 from svc_daemon.core.access.api_keys import secret_text
-from svc_daemon.wire.webhook_calls import signed_headers
+from svc_daemon.wire import webhook_calls
+from svc_daemon.wire.webhook_calls import Standing, judge_call, signed_headers
 
 OLD, NEW, OTHER = (secret_text(bytes([number]) * 32) for number in range(3))
 BODY = '{"type": "source.ready", "title": "Ünïcode"}'.encode()
@@ -28,3 +29,14 @@ def test_signing_requires_a_valid_secret_and_a_time_zone() -> None:
         signed_headers([], EVENT, datetime.now(UTC), BODY)
     with pytest.raises(ValueError, match="zone"):
         signed_headers([NEW], EVENT, datetime(2026, 1, 1), BODY)
+
+
+def test_failed_webhook_call_is_retried_while_tries_are_left() -> None:
+    delivered, pending = Standing(webhook_calls.DELIVERED, 0), Standing(webhook_calls.PENDING, 1)
+    given_up = Standing(webhook_calls.GIVEN_UP, 0)
+    for http_status, tries_left, standing in [
+        *((200, 2, delivered), (204, 1, delivered), (299, 1, delivered)),
+        *((199, 2, pending), (302, 2, pending), (500, 2, pending), (None, 2, pending)),
+        *((500, 1, given_up), (None, 1, given_up), (404, 0, given_up)),
+    ]:
+        assert judge_call(http_status, tries_left) == standing, (http_status, tries_left)
