@@ -4,7 +4,7 @@ import json
 import os
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -18,21 +18,11 @@ from svc_daemon.offline.verify import verify_directory
 from svc_daemon.paths import DataFiles
 from svc_daemon.settings.servers import ClusterSettings
 from svc_daemon.store.files.backups import BackupRefused
-from tests.acceptance.backups import Stage, fill_data, make_backup, restore_backup
+from tests.acceptance.backups import Stage, make_backup, restore_backup
 from tests.acceptance.installations import Finished, wait_until
 from tests.conftest import UNLIMITED, MakeInstallation
 
 pytestmark = [pytest.mark.sqlite, pytest.mark.folders]
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    yield from fill_data(tmp_path_factory.mktemp("filled"))
-
-
-@pytest.fixture
-def stage(data: Path, tmp_path: Path) -> Stage:
-    return Stage(data, tmp_path)
 
 
 OUT, GONE = "../../../home/.bashrc", "src_01k2aaaaaaaaaaaaaaaaaaaaaa"

@@ -3,9 +3,7 @@
 import json
 import sqlite3
 import zlib
-from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
@@ -14,22 +12,12 @@ from svc_daemon.provider.embedded.provider import EmbeddedProvider
 from svc_daemon.provider.errors import IndexDamaged
 from svc_daemon.store.files.backups import BackupRefused
 from svc_daemon.store.foreign_states import read_any_text, refuse_foreign
-from tests.acceptance.backups import Stage, fill_data, restore_backup
+from tests.acceptance.backups import Stage, restore_backup
 from tests.acceptance.calls import list_sources, take_in, wait_ended
 from tests.acceptance.installations import wait_until
 from tests.conftest import UNLIMITED, MakeInstallation
 
 pytestmark = [pytest.mark.sqlite, pytest.mark.folders]
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    yield from fill_data(tmp_path_factory.mktemp("filled"))
-
-
-@pytest.fixture
-def stage(data: Path, tmp_path: Path) -> Stage:
-    return Stage(data, tmp_path)
 
 
 NOW, GONE = "2026-01-02T03:04:05.678Z", "src_01k2aaaaaaaaaaaaaaaaaaaaaa"

@@ -3,30 +3,20 @@
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from svc_daemon.core.access.api_keys import mint
 from svc_daemon.store.files.backups import BackupRefused
-from tests.acceptance.backups import Stage, fill_data, make_backup, restore_backup
+from tests.acceptance.backups import Stage, make_backup, restore_backup
 from tests.conftest import MakeInstallation
 
 pytestmark = [pytest.mark.sqlite, pytest.mark.folders]
 
 #: A key that no installation has.
 FOREIGN = mint("key_" + "0" * 26, bytes(32))
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    yield from fill_data(tmp_path_factory.mktemp("filled"))
-
-
-@pytest.fixture
-def stage(data: Path, tmp_path: Path) -> Stage:
-    return Stage(data, tmp_path)
 
 
 def _put_link(path: Path, target: Path) -> None:

@@ -14,6 +14,7 @@ from svc_cli.console import Console, Format
 from tests.acceptance.installations import Finished, Installation
 from tests.cli.odd_servers import OddServer, serving
 from tests.cli.terminals import MakeConsole, Recorded, RunSvc, Terminal
+from tests.conftest import UNLIMITED
 
 
 @pytest.fixture
@@ -67,6 +68,16 @@ def at(svc: RunSvc, monkeypatch: pytest.MonkeyPatch) -> Callable[[Installation],
 def here(at: Callable[[Installation], RunSvc], shared_installation: Installation) -> RunSvc:
     """Return a function that runs `svc` against the installation that the tests of a file share."""
     return at(shared_installation)
+
+
+@pytest.fixture(scope="module")
+def open_installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+    """An installation whose daemon may fetch from this machine, again after a second at the least."""
+    allowed = {"SVC_FETCH_ALLOW": "127.0.0.0/8", "SVC_LIMIT_REFRESH_SECONDS": "1"}
+    made = Installation(tmp_path_factory.mktemp("open"), **allowed, **UNLIMITED)
+    made.start()
+    yield made
+    made.clear()
 
 
 @pytest.fixture

@@ -18,16 +18,6 @@ from tests.acceptance.installations import PATIENCE_S, Installation, wait_until
 from tests.acceptance.sync_folders import write
 from tests.cli.odd_servers import OddServer
 from tests.cli.terminals import RunSvc
-from tests.conftest import UNLIMITED
-
-
-@pytest.fixture(scope="module")
-def open_installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
-    """An installation whose daemon may fetch from this machine."""
-    made = Installation(tmp_path_factory.mktemp("open"), SVC_FETCH_ALLOW="127.0.0.0/8", **UNLIMITED)
-    made.start()
-    yield made
-    made.clear()
 
 
 @pytest.fixture

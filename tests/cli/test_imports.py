@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,7 +10,6 @@ import pytest
 from tests.acceptance.installations import Finished, Installation, wait_until
 from tests.cli.odd_servers import OddServer
 from tests.cli.terminals import Json, RunSvc, only
-from tests.conftest import UNLIMITED
 
 RunImport = Callable[[str], Finished]
 
@@ -20,16 +19,6 @@ PAGE = b"""<!doctype html><html><head><title>Harbour news</title></head><body><n
 <p>The umber harbour opens in May, and the ferries of the whole coast will call there twice a day from then on.</p>
 <p>A traveller with a bicycle needs a ticket for it, which the office at the pier sells in the morning.</p>
 </article></body></html>"""
-
-
-@pytest.fixture(scope="module")
-def open_installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
-    """An installation whose daemon may fetch from this machine, again after a second at the least."""
-    allowed = {"SVC_FETCH_ALLOW": "127.0.0.0/8", "SVC_LIMIT_REFRESH_SECONDS": "1"}
-    made = Installation(tmp_path_factory.mktemp("open"), **allowed, **UNLIMITED)
-    made.start()
-    yield made
-    made.clear()
 
 
 @pytest.fixture
