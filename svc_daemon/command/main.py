@@ -10,9 +10,8 @@ from typer.completion import get_completion_inspect_parameters, get_completion_s
 from svc_daemon.command.admin import keys, search, teams
 from svc_daemon.command.backup import backup, restore
 from svc_daemon.command.groups import new_group
-from svc_daemon.command.migrate import migrate
 from svc_daemon.command.model import JsonFlag, models
-from svc_daemon.command.move import move
+from svc_daemon.command.move import migrate, move
 from svc_daemon.command.serve import start
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.exits import EXIT_DONE, EXIT_FAILED, EXIT_MISSING, EXIT_USAGE, print_result, refuse, refuse_directory

@@ -1,4 +1,7 @@
-"""`svc-daemon move`: moves an installation from a data directory into a cluster, or back."""
+"""What is done to a stopped installation: `svc-daemon move` between a data directory and a cluster, and `migrate`.
+
+`migrate` shows and runs what an upgrade does to the stored data.
+"""
 
 import os
 from collections.abc import Iterator
@@ -17,6 +20,7 @@ from svc_daemon.settings.servers import ClusterSettings
 
 if TYPE_CHECKING:
     from svc_daemon.cluster.offline_move import Route
+
 
 #: The value of `--to` that means the cluster whose addresses are in the environment variables.
 CLUSTER = "cluster"
@@ -44,7 +48,9 @@ def move(
 
     Example: svc-daemon move --to cluster
     """
-    with _refusing(as_json):
+    hint = "The same command continues the move."
+    with _refusing(as_json, "svc_move_failed", hint=hint, retryable=True):
+        from svc_daemon.cluster.moving import MoveRefused
         from svc_daemon.cluster.offline_move import Route
 
         cluster = ClusterSettings.from_environ(os.environ)
@@ -52,16 +58,15 @@ def move(
             raise SettingError("SVC_STATE_URL, SVC_BLOBS_URL and SVC_INDEX_URL must name the engines of the cluster.")
         files = DataFiles(data_dir(os.environ) if to == CLUSTER else Path(to).expanduser().absolute())
         route = Route(cluster=cluster, environ=os.environ, files=files, into_cluster=to == CLUSTER)
-        if cancel:
-            _cancel(route, as_json)
-        else:
-            _move(route, as_json)
+        try:
+            (_cancel if cancel else _move)(route, as_json)
+        except MoveRefused as error:
+            exits.refuse("svc_move_refused", error.message, exits.EXIT_REFUSED, as_json, hint=error.hint)
 
 
 @contextmanager
-def _refusing(as_json: bool) -> Iterator[None]:
-    """Report an error of the move, and exit."""
-    from svc_daemon.cluster.moving import MoveRefused
+def _refusing(as_json: bool, code: str, *, hint: str | None = None, retryable: bool = False) -> Iterator[None]:
+    """Report an error and exit. `code`, `hint` and `retryable` are for errors of the service."""
     from svc_daemon.data_directory import DirectoryRefused
 
     try:
@@ -72,11 +77,8 @@ def _refusing(as_json: bool) -> Iterator[None]:
         exits.refuse_directory(error, as_json)
     except NotFound as error:
         exits.refuse("svc_data_dir_not_found", error.message, exits.EXIT_MISSING, as_json)
-    except MoveRefused as error:
-        exits.refuse("svc_move_refused", error.message, exits.EXIT_REFUSED, as_json, hint=error.hint)
     except ServiceError as error:
-        hint = "The same command continues the move."
-        exits.refuse("svc_move_failed", error.message, exits.EXIT_FAILED, as_json, hint=hint, retryable=True)
+        exits.refuse(code, error.message, exits.EXIT_FAILED, as_json, hint=hint, retryable=retryable)
     except OSError as error:
         exits.refuse("svc_file_refused", f"{error.filename}: {error.strerror}.", exits.EXIT_USAGE, as_json)
 
@@ -112,3 +114,28 @@ def _move(route: "Route", as_json: bool) -> None:
     exits.print_note(
         "start the service there; it rebuilds the search indexes first, and searches are refused until then"
     )
+
+
+def migrate(
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show what would be done. The service need not be stopped.")
+    ] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Upgrade the state database to this release, as the next start of the service would.
+
+    The state database is copied first. If an upgrade is interrupted, run the command again to continue.
+
+    Example: svc-daemon migrate --dry-run
+    """
+    # Only this user may read files created here.
+    os.umask(0o077)
+    with _refusing(as_json, "svc_migrate_refused"):
+        from svc_daemon.offline.upgrading import plan_upgrade, upgrade, upgrade_cluster
+
+        cluster, files = ClusterSettings.from_environ(os.environ), DataFiles(data_dir(os.environ))
+        if cluster is not None:
+            report = upgrade_cluster(cluster, os.environ, files, dry_run=dry_run)
+        else:
+            report = plan_upgrade(files) if dry_run else upgrade(files)
+    exits.print_result(report.as_json(), "\n".join(report.lines()), as_json)

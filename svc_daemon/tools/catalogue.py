@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from svc_daemon.tools import answers, batches, buckets, files, searches, sources
+from svc_daemon.tools import batches, files, searches, sources
 from svc_daemon.tools.api_calls import ToolService, refused_fields
 from svc_daemon.tools.arguments import Arguments, ToolResult, schema_of_arguments, schema_of_result
 from svc_daemon.wire import Json
@@ -94,9 +94,9 @@ TOOLS = (
             "Answer a question from the stored files, with the quotes that support the answer and the file and page "
             "of each. If `grounded` is false, the files don't support the answer: report that instead of guessing."
         ),
-        arguments=answers.AskArguments,
-        result=answers.Answered,
-        run=answers.ask,
+        arguments=searches.AskArguments,
+        result=searches.Answered,
+        run=searches.ask,
         reads_only=True,
     ),
     Tool(
@@ -115,9 +115,9 @@ TOOLS = (
         name="svc-list-buckets",
         title="List buckets",
         description="List the buckets that the key may access, with their slugs (for uploads and searches) and sizes.",
-        arguments=buckets.ListBuckets,
-        result=buckets.BucketPage,
-        run=buckets.list_buckets,
+        arguments=sources.ListBuckets,
+        result=sources.BucketPage,
+        run=sources.list_buckets,
         reads_only=True,
     ),
 )

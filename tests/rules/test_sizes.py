@@ -20,8 +20,7 @@ FULLER_FOLDERS = {
     "svc_daemon.wire": 29,
     "svc_daemon.api.handlers": 21,
     "svc_daemon.store.rows": 19,
-    "svc_daemon.provider.embedded": 17,
-    "svc_daemon.core.text": 16,
+    "svc_daemon.provider.embedded": 16,
     "svc_cli": 16,
     "svc_cli.client": 16,
 }

@@ -12,8 +12,7 @@ from svc_daemon.core.uploads.batches import PackItem
 from svc_daemon.paths import DataFiles
 from svc_daemon.store.files import blobs
 from svc_daemon.store.files.blobs import Blobs
-from svc_daemon.store.files.part_writers import PackWriter
-from svc_daemon.store.files.parts import Parts
+from svc_daemon.store.files.parts import PackWriter, Parts
 
 #: The declared size of the part. Tests append less than this.
 MOST_BYTES = 10**9

@@ -13,7 +13,7 @@ import pytest
 from svc_daemon.core.uploads.batches import place_items
 from svc_daemon.errors import StorageError
 from svc_daemon.store.files import blobs, removals
-from svc_daemon.store.files.part_writers import FEW_FILES, WRITE_BYTES, PackWriter
+from svc_daemon.store.files.parts import FEW_FILES, WRITE_BYTES, PackWriter
 from svc_daemon.store.files.removals import BackupRunning, Removals
 from tests.store.folders import Folder, watch_syncs
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from svc_daemon.tools.answers import NOT_AT_ALL, PARTLY, AnswerCitation, Answered
+from svc_daemon.tools.searches import NOT_AT_ALL, PARTLY, AnswerCitation, Answered
 from svc_daemon.wire import batches, buckets, headers, sources, uploads
 from svc_daemon.wire.buckets import SLUG_PATTERN, BucketCreate, BucketFields, BucketUpdate, Chunking
 from svc_daemon.wire.error_codes import ErrorCode, SourceErrorCode

@@ -11,14 +11,14 @@ import codecs
 import re
 from contextlib import suppress
 
-from svc_daemon.core.text import encodings, ole_types
-from svc_daemon.core.text.archive_types import main_part_type, zip_type
+from svc_daemon.core.text import container_types, encodings
 from svc_daemon.core.text.charsets import find_codec
+from svc_daemon.core.text.container_types import main_part_type, zip_type
 from svc_daemon.core.text.document_formats import FORMATS, GZIP, MAN_PAGE, PLAIN, DocumentFormat
 
 #: The media type of unknown binary data.
 UNKNOWN = "application/octet-stream"
-ENCRYPTED_OFFICE = ole_types.ENCRYPTED
+ENCRYPTED_OFFICE = container_types.ENCRYPTED
 
 _TYPES = {extension: media_type for format_ in FORMATS for extension, media_type in format_.types.items()}
 _FORMATS = {media_type: format_ for format_ in FORMATS for media_type in format_.types.values()}
@@ -193,8 +193,8 @@ def _certain_type(data: bytes) -> str | None:
     """Return the media type that a signature shows, even if all bytes could be text; or None."""
     if data.startswith(_ARCHIVES):
         return zip_type(data, _FORMATS)
-    if data.startswith(ole_types.MAGIC):
-        return ole_types.ole_type(data)
+    if data.startswith(container_types.MAGIC):
+        return container_types.ole_type(data)
     for _, magic, media_type in _NO_TEXT:
         if data.startswith(magic):
             return media_type

@@ -1,6 +1,6 @@
 """The interface of the byte stores: blobs are the bytes of sources, parts are the bytes of open upload sessions.
 
-`store.files.blobs`, `store.files.parts` and `store.files.part_writers` implement it with files, `cluster.s3` with S3.
+`store.files.blobs` and `store.files.parts` implement it with files, `cluster.s3` with S3.
 Methods marked "blocking" may wait for a disk or the network; call them in a thread.
 """
 
