@@ -10,5 +10,6 @@ This machine may reach hosts that the user must not reach. So every request and 
 One deadline covers all steps. Proxy, certificate and netrc settings of the environment are ignored. Error messages
 never repeat what the remote host sent.
 
-httpx is not used: it would decode a chunk of any size at once and log every URL.
+httpx is not used: it decodes each chunk at once, and 64 KiB of gzip, as one read returns, can become 67 MB. It also
+logs every URL.
 """
