@@ -70,6 +70,17 @@ class Mapping:
     #: False for a mapping of a project's file that is not trusted.
     is_trusted: bool = True
 
+    def fields(self) -> dict[str, Any]:
+        """Return what commands show of the mapping and `watch.toml` has, but for the name."""
+        return {
+            "dir": str(self.folder),
+            "bucket": self.bucket,
+            "include": list(self.include),
+            "exclude": list(self.exclude),
+            "tags": list(self.tags),
+            "prune": self.prune,
+        }
+
     def check(self, max_characters: int, max_tags: int, max_tag_characters: int) -> None:
         """Raise UsageError if the service would refuse the name or the tags."""
         if find_fault_of_name(self.name) or len(self.name) > max_characters:

@@ -1,6 +1,7 @@
 """The state of the service as a key may see it, and what watchers of folders report."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 from svc_daemon.core import readiness
@@ -62,15 +63,7 @@ def list_watchers(context: Context, key: KeyRow) -> list[WatcherRow]:
             if each.key_id == key.id:
                 shown.append(each)
             elif mappings:
-                shown.append(
-                    WatcherRow(
-                        id=each.id,
-                        team_id=each.team_id,
-                        key_id=each.key_id,
-                        mappings=mappings,
-                        reported_at=each.reported_at,
-                    )
-                )
+                shown.append(replace(each, mappings=mappings))
         return shown
 
     return context.read(work)

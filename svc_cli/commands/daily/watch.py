@@ -366,15 +366,7 @@ def _state(record: Record, value: Json) -> Json:
 
 
 def _as_json(mapping: Mapping, source: str | None = None) -> Json:
-    value = {
-        "mapping": mapping.name,
-        "dir": str(mapping.folder),
-        "bucket": mapping.bucket,
-        "include": list(mapping.include),
-        "exclude": list(mapping.exclude),
-        "tags": list(mapping.tags),
-        "prune": mapping.prune,
-    }
+    value = {"mapping": mapping.name, **mapping.fields()}
     return value if source is None else {**value, "source": source}
 
 

@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from svc_cli.errors import UsageError
 from svc_cli.private_files import replace
@@ -42,18 +41,11 @@ class Added:
         """Replace the file. Raises UsageError if a folder's name is not UTF-8."""
         text = ""
         for mapping in mappings:
-            values: dict[str, Any] = {
-                # Don't write a default name: it would then count as chosen by the user, which lets sync remove more.
-                "name": mapping.name if mapping.ownership is Ownership.NAMED else None,
-                "dir": str(mapping.folder),
-                "bucket": mapping.bucket,
-                "include": list(mapping.include),
-                "exclude": list(mapping.exclude),
-                "tags": list(mapping.tags),
-                "prune": mapping.prune,
-            }
+            # Don't write a default name: it would then count as chosen by the user, which lets sync remove more.
+            name = mapping.name if mapping.ownership is Ownership.NAMED else None
+            values = {"name": name, **mapping.fields()}
             # JSON strings and lists are valid TOML, apart from the character DEL.
-            lines = [f"{name} = {json.dumps(each, ensure_ascii=False)}\n" for name, each in values.items() if each]
+            lines = [f"{field} = {json.dumps(each, ensure_ascii=False)}\n" for field, each in values.items() if each]
             text += "\n" * bool(text) + "".join(("[[map]]\n", *lines)).replace("\x7f", "\\u007f")
         try:
             replace(self.path, text)
