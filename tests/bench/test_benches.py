@@ -19,9 +19,7 @@ RunMain = Callable[..., str]
 SMALL_RUNS = {
     "bench_calls": "act side daemon_files daemon_calls",
     "bench_claims": "sentences count share",
-    "bench_deletions --members 4 --shared 1": "answer_ms first_search_ms cascade_s",
     "bench_embedding --documents 2 --size-bytes 2000 --model TINY": "per_second processor_ms",
-    "bench_events --turns 1 --files 3 --readers 2 --events 300 --seconds 0.1": "side p90_ms events_per_second",
     "bench_folders --files 3 --size-bytes 300 --commands upload --limits without": "ready_s processor_ms tree_mb",
     "bench_mixed --documents 4": "ready_s processor_ms",
     "bench_ready --files 3 --passages 150 --seconds 0.2": "meanwhile use count p50_ms",
@@ -33,7 +31,6 @@ SMALL_RUNS = {
 #: What takes seconds: run with `--large`, and otherwise only shown to be a program.
 LONG = (
     "bench_calls",
-    "bench_events",
     "bench_mixed",
     "bench_ready",
     "bench_search",
