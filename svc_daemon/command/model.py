@@ -46,7 +46,10 @@ def install_model(
     """
     files = DataFiles(data_dir(os.environ))
     with _refusing(as_json):
+        from svc_daemon.embed.contract import MAKE_LIBRARIES, require
         from svc_daemon.embed.installed_models import ModelFolder
+
+        require(MAKE_LIBRARIES)  # what installs a model imports them
         from svc_daemon.embed.installing import install
 
         done = install(ModelFolder(files.models), target, lambda: to_text(datetime.now(UTC)), exits.print_note)

@@ -3,7 +3,9 @@
 import hashlib
 import importlib.util
 import json
+import os
 import shutil
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -144,6 +146,25 @@ def test_a_missing_library_is_named_with_the_line_that_brings_it(
         put(folder, tiny)
     hint = f"Run {install_command('semantic')} in the environment in which svc is installed."
     assert (missing.value.hint, folder.root.exists()) == (hint, False)
+
+
+@pytest.mark.parametrize("library", ["numpy", "onnx"])
+def test_install_where_a_library_is_missing_says_how_to_get_it_and_shows_no_traceback(
+    tmp_path: Path, library: str
+) -> None:
+    # Only a new process has imported nothing yet.
+    program = f"import sys; sys.modules[{library!r}] = None; from svc_daemon.command.main import main; main()"
+    environ = os.environ | {"SVC_DATA_DIR": str(tmp_path)}
+    ended = subprocess.run(
+        [sys.executable, "-c", program, "model", "install", "--json"],
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    error = json.loads(ended.stdout)["error"]
+    assert (ended.returncode, error["code"]) == (2, "svc_extra_missing"), ended.stderr
+    assert install_command("semantic") in error["hint"]
 
 
 #: A file of the folder, what is in it or None where it is missing, and what is reported then.
