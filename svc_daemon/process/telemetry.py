@@ -125,9 +125,12 @@ def open_traces() -> Traces:
     except ModuleNotFoundError as error:
         raise SettingError(f"SVC_TRACES needs an extra that is not installed: {install_command('otel')}.") from error
 
-    # OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES take precedence over this name.
-    defaults = Resource({"service.name": "svc", "service.version": VERSION})
-    provider = TracerProvider(resource=defaults.merge(Resource.create()))
+    # OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES take precedence over this name, but not the library's own default.
+    given = Resource.create()
+    is_named = not str(given.attributes.get("service.name", "")).startswith("unknown_service")
+    name = {} if is_named else {"service.name": "svc"}
+    resource = Resource({"service.version": VERSION}).merge(given).merge(Resource(name))
+    provider = TracerProvider(resource=resource)
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     return OpenTelemetry(provider)
 

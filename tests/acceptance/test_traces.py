@@ -43,6 +43,8 @@ def test_trace_of_the_caller_continues_until_its_source_is_ready(make_installati
 
         wait_until(lambda: len(of_the_trace("index")) == len(of_the_trace(UPLOAD)) == 2, "the spans")
         assert {span.parent_span_id.hex() for span in of_the_trace(UPLOAD)} == {CALLER}
+        # Without OTEL_SERVICE_NAME, the library would call the service unknown.
+        assert all(b"unknown_service" not in body for _, _, body in collector.calls)
         requests = {span.span_id: span for span in of_the_trace(UPLOAD)}
         worked = {attributes(span)["svc.source_id"]: span for span in of_the_trace("index")}
         assert worked.keys() == {ready, failed}
