@@ -117,7 +117,10 @@ def _open_cluster(route: Route, prepare: Callable[[Connection], None]) -> Iterat
 
         def check_unused() -> None:
             if nodes := engines.count_nodes():
-                raise MoveRefused(f"{nodes} nodes are connected to {name}.", "Stop them all, then move it again.")
+                raise MoveRefused(
+                    f"{nodes} {'node is' if nodes == 1 else 'nodes are'} connected to {name}.",
+                    "Stop them all, then move it again.",
+                )
 
         def leave_marks(installation_id: str) -> None:
             for mark, on_marks in engines.marks:

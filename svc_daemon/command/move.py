@@ -53,6 +53,9 @@ def move(
         from svc_daemon.cluster.moving import MoveRefused
         from svc_daemon.cluster.offline_move import Route
 
+        if to != CLUSTER and os.sep not in to:
+            # A slip of the pen would move the whole cluster into a folder of this name.
+            raise SettingError(f"--to takes `cluster` or the path of a folder, such as /var/lib/svc, not {to!r}.")
         cluster = ClusterSettings.from_environ(os.environ)
         if cluster is None:
             raise SettingError("SVC_STATE_URL, SVC_BLOBS_URL and SVC_INDEX_URL must name the engines of the cluster.")

@@ -193,7 +193,10 @@ class ServerEmbedder:
                             f"The embedding server's answer is over {MAX_ANSWER_BYTES // 1024**2} MB.", retryable=False
                         )
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise EmbedFailed(f"The embedding server can't be reached: {type(error).__name__}.") from error
+            reason = "nothing answers" if isinstance(error, httpx.ConnectError) else type(error).__name__
+            raise EmbedFailed(
+                f"The embedding server can't be reached ({reason}): start it, or check SVC_EMBED_BASE_URL."
+            ) from error
         status = response.status_code
         if status == httpx.codes.OK:
             return bytes(answer)
@@ -210,6 +213,8 @@ class ServerEmbedder:
             raise TextRefused(message, retryable=False)
         if status == httpx.codes.NOT_FOUND:
             message += " Is its address SVC_EMBED_BASE_URL, with /v1, and its model SVC_EMBED_MODEL?"
+        if status in {httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN}:
+            message += " Is its key in SVC_EMBED_API_KEY_FILE or SVC_EMBED_API_KEY?"
         raise EmbedFailed(message, retryable=status in _TEMPORARY)
 
 

@@ -102,6 +102,13 @@ LOOK_S = 2.0
 
 
 _REFUSING = (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN)
+_WRONG_KEY = " Is its key in SVC_LLM_API_KEY_FILE or SVC_LLM_API_KEY?"
+#: What is most likely wrong with the settings, by the status of the response.
+_LIKELY: dict[int, str] = {
+    httpx.codes.UNAUTHORIZED: _WRONG_KEY,
+    httpx.codes.FORBIDDEN: _WRONG_KEY,
+    httpx.codes.NOT_FOUND: " Is its address SVC_LLM_BASE_URL, with /v1, and its model SVC_LLM_MODEL?",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,7 +237,7 @@ def _fault(response: httpx.Response) -> str | None:
     The message omits the body, because it may contain the key.
     """
     if response.status_code != httpx.codes.OK:
-        return f"The model's server answered {response.status_code}."
+        return f"The model's server answered {response.status_code}.{_LIKELY.get(response.status_code, '')}"
     if not response.headers.get("content-type", "").lower().startswith("text/event-stream"):
         return "The model's server answered without a stream."
     return None

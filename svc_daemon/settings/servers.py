@@ -160,7 +160,8 @@ def _api_key(environ: Mapping[str, str], names: ServerVariables) -> str:
     try:
         return _header_text(Path(path).expanduser().read_text("utf-8").strip(), names.api_key_file)
     except (OSError, UnicodeDecodeError) as error:
-        raise SettingError(f"{names.api_key_file} names {path}, which can't be read ({error}).") from error
+        reason = getattr(error, "strerror", None) or "it is not text"
+        raise SettingError(f"{names.api_key_file} names {path}, which can't be read: {reason}.") from error
 
 
 def _header_text(value: str, name: str) -> str:

@@ -302,7 +302,7 @@ def test_daemons_refuse_to_serve_a_partly_moved_or_moved_away_installation(
     with serving(node, home.files.admin_key):
         # A cluster has no lock, so the move checks that no nodes are connected.
         refused = node.operate("move", "--to", str(tmp_path / "back"), "--json")
-        assert (refused.failure, "1 nodes are connected" in refused.stdout) == ((3, "svc_move_refused"), True)
+        assert (refused.failure, "1 node is connected" in refused.stdout) == ((3, "svc_move_refused"), True)
     # The refused move has left no trace.
     with serving(node, home.files.admin_key):
         pass

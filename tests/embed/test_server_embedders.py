@@ -120,8 +120,10 @@ def test_an_address_that_leads_nowhere_is_reported_with_the_settings(open_embedd
     server.replies = [Reply(404)]
     failure("SVC_EMBED_BASE_URL", open_embedder)
     server.server_close()
-    for base_url, error in (("http://127.0.0.1:1/v1", "ConnectError"), ("http://\u2100/v1", "InvalidURL")):
-        failure(f"can't be reached: {error}", open_embedder, base_url=base_url)
+    for base_url, error in (("http://127.0.0.1:1/v1", "nothing answers"), ("http://\u2100/v1", "InvalidURL")):
+        failure(
+            rf"can't be reached \({error}\): start it, or check SVC_EMBED_BASE_URL", open_embedder, base_url=base_url
+        )
 
 
 def test_the_servers_message_is_reported_without_the_key(

@@ -135,7 +135,8 @@ def cutting(*parts: bytes) -> Script:
 
 
 FAILING: dict[str, tuple[Script, str]] = {
-    "refuses the key": (streaming(b'{"error": "bad key"}', status=401), "answered 401"),
+    "refuses the key": (streaming(b'{"error": "bad key"}', status=401), "answered 401. Is its key in SVC_LLM_API_KEY"),
+    "knows no such path": (streaming(b"404", status=404), "Is its address SVC_LLM_BASE_URL, with /v1, and its model"),
     "points elsewhere": (lambda exchange: exchange.answer(307, location="/elsewhere"), "answered 307"),
     "is busy": (streaming(b"", status=429), "answered 429"),
     "breaks": (streaming(b"oops", status=500), "answered 500"),
@@ -213,8 +214,11 @@ def test_server_that_accepts_no_connection_times_out() -> None:
         assert failed.value.is_timeout
 
 
+WHICH_KEY = " Is its key in SVC_LLM_API_KEY_FILE or SVC_LLM_API_KEY?"
+
+
 def test_look_reports_whether_the_server_is_reachable_and_accepts_the_key() -> None:
-    for status, wrong in ((200, None), (404, None), (401, "The model's server answered 401.")):
+    for status, wrong in ((200, None), (404, None), (401, f"The model's server answered 401.{WHICH_KEY}")):
         with chatting(streaming(b"{}", status=status, content_type="application/json")) as server:
             assert look(server.url("/v1")) == wrong
         (request,) = server.requests

@@ -19,7 +19,7 @@ from svc_cli.commands.invocations import (
     new_app,
 )
 from svc_cli.console import Console, clean
-from svc_cli.errors import UsageError
+from svc_cli.errors import SvcError, UsageError
 from svc_cli.exits import Exit
 from svc_cli.render import cut, place_of, width
 from svc_daemon.wire import Json, JsonMapping
@@ -125,11 +125,18 @@ def _follow(console: Console, events: Iterator[Json]) -> Json:
     """Print the answer as it arrives, and return it."""
     answer: Json = {}
     wrap = Wrapping(console.width())
-    for event in events:
-        console.event(event)
-        if event["type"] == "response.output_text.delta" and console.is_text:
-            console.write(wrap.feed(clean_text(event["delta"])))
-        answer = event.get("response") or answer
+    is_begun = False
+    try:
+        for event in events:
+            console.event(event)
+            if event["type"] == "response.output_text.delta" and console.is_text:
+                is_begun = True
+                console.write(wrap.feed(clean_text(event["delta"])))
+            answer = event.get("response") or answer
+    except SvcError:
+        # The error gets a line of its own, below what has arrived.
+        console.write(wrap.end() + "\n" if is_begun else "")
+        raise
     if console.is_text:
         console.write(wrap.end() + "\n")
     else:

@@ -229,7 +229,9 @@ class PostgresServer:
         try:
             connection = self._open(())
         except NoConnection as error:
-            raise StorageError(f"The database can't be reached: {error}.") from error
+            # libpq explains it in several lines.
+            reason = " ".join(str(error).split()).rstrip(".?")
+            raise StorageError(f"The database can't be reached: {reason}.") from error
         row = connection.execute(
             "SELECT current_setting('server_version_num') AS number, current_setting('server_encoding') AS encoding"
         ).fetchone()
