@@ -93,6 +93,10 @@ def find_hint(error: Mapping[str, Any]) -> str | None:
     """Return the hint for an error of the API."""
     if error["code"] == "storage_full" and (error.get("details") or {}).get("engine"):
         return "run the same command again when it is back; `svc doctor` shows what is wrong with it."
+    if error["code"] == "invalid_request":
+        # The service names a field of its API, and the user has given an option.
+        fields = [str(each.get("path")) for each in (error.get("details") or {}).get("errors") or () if each]
+        return next((hint for field, hint in FIELD_HINTS.items() if fields and fields[0].startswith(field)), None)
     return HINTS.get(error["code"])
 
 
@@ -251,5 +255,12 @@ HINTS: dict[str, str] = {
     "file_too_large": "split the file, or leave out parts that don't have to be searchable.",
     "storage_full": "free some disk space on the disk of the data directory, then run the same command again.",
     "search_failed": "`svc doctor` shows whether the search index can be used.",
-    "host_not_allowed": "address the daemon as 127.0.0.1 or localhost, or name the host in SVC_ALLOWED_HOSTS.",
+    "host_not_allowed": "name the host in the daemon's SVC_ALLOWED_HOSTS and restart it, or call it localhost.",
+}
+#: The hint for what the service refuses, by the beginning of the field's name in the API.
+FIELD_HINTS = {
+    "refresh.every_seconds": "--every sets it: 900 s are 15m, the shortest interval unless the service has another.",
+    "policy.bucket_ids": "`svc bucket ls` shows the buckets; -b names them.",
+    "policy.source_ids": "`svc source ls -b BUCKET` shows the sources; --source names them.",
+    "capabilities": "--can takes one of them; --preset takes admin, ingest or read.",
 }

@@ -137,15 +137,24 @@ def test_log_level_is_case_insensitive_and_an_unknown_one_is_rejected_with_the_l
 
 
 def test_allowed_hosts_and_origins_are_lowercase_lists_and_empty_by_default() -> None:
-    several = ("a.example", "b.example:8080")
+    several = ("a.example", "b.example:8080", "[::1]")
     for text, names in (
         *(("", ()), (" , ", ()), ("Example.COM", ("example.com",))),
-        ("a.example, b.example:8080 ,", several),
+        ("a.example, b.example:8080 ,[::1],", several),
     ):
-        settings = Settings.from_environ({"SVC_ALLOWED_HOSTS": text, "SVC_ALLOWED_ORIGINS": text})
-        assert settings.allowed_hosts == settings.allowed_origins == names, text
+        assert Settings.from_environ({"SVC_ALLOWED_HOSTS": text}).allowed_hosts == names, text
+    origins = "https://App.example:8443, http://b.example"
+    settings = Settings.from_environ({"SVC_ALLOWED_ORIGINS": origins})
+    assert settings.allowed_origins == ("https://app.example:8443", "http://b.example")
     settings = Settings.from_environ({})
     assert (settings.allowed_hosts, settings.allowed_origins, settings.is_loopback) == ((), (), True)
+
+
+def test_a_host_or_an_origin_in_a_form_that_matches_nothing_is_refused() -> None:
+    for text in ("https://a.example", "a.example/", "::1", "b.example a.example", "a.example, b.example:port"):
+        assert "host names such as" in refusal(Settings, {"SVC_ALLOWED_HOSTS": text}), text
+    for text in ("a.example", "https://a.example/", "https://b.example https://a.example"):
+        assert "origins such as" in refusal(Settings, {"SVC_ALLOWED_ORIGINS": text}), text
 
 
 KINDS = pytest.mark.parametrize("kind", [LlmSettings, EmbedSettings])

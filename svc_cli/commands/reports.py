@@ -74,7 +74,9 @@ def suggest_next(console: Console, report: Report) -> None:
     if report.stopped_by or report.is_dry:
         return
     if report.counts["failed"]:
-        console.next_step(f"svc status -b {report.bucket}")
+        # What the service didn't take is not in the bucket: only the lines above say why.
+        if any(item.source_id for item in report.items.values() if item.action == "failed" or item.error):
+            console.next_step(f"svc status -b {report.bucket}")
     elif report.counts["pending"] and sync is None:
         console.next_step(f"svc status -b {report.bucket} --watch")
     elif report.exit is Exit.DONE and (sync is None or sync.has_changes):

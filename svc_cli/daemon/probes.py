@@ -7,6 +7,7 @@ its data directory.
 import os
 import re
 import secrets
+import socket
 import ssl
 import time
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from svc_cli.credentials import Credential, origin_of
-from svc_cli.errors import DaemonUnreachable, Incompatible, NotAuthenticated, UsageError
+from svc_cli.errors import HINTS, DaemonUnreachable, Incompatible, NotAuthenticated, UsageError
 from svc_cli.http_responses import LimitedResponse, OddResponse, parse_answer
 from svc_daemon.wire.local_daemons import pin, prove, read_secret
 from svc_daemon.wire.versions import API_NEWEST, API_OLDEST, API_RANGE, VERSION
@@ -50,6 +51,8 @@ def _trusting(file: str | None, folder: str | None) -> ssl.SSLContext:
         # The `strerror` of an SSLError doesn't explain the problem.
         reason = "it has no certificates in PEM form" if isinstance(error, ssl.SSLError) else error.strerror
         raise UsageError(f"SSL_CERT_FILE names {file}, which can't be used: {reason}.") from error
+    if folder and not os.path.isdir(folder):  # noqa: PTH112 - OpenSSL itself says nothing
+        raise UsageError(f"SSL_CERT_DIR names {folder}, which is not a folder.")
     context.set_alpn_protocols(["http/1.1"])
     return context
 
@@ -87,8 +90,10 @@ class Foreign(NamedTuple):
     reason: str
     #: Whether the connection was accepted but no answer came; the daemon may hang.
     is_silent: bool = False
-    #: Whether the TLS certificate is not trusted.
-    is_untrusted: bool = False
+    #: The code of the error that says so.
+    code: str = "svc_port_taken"
+    #: What the user can do.
+    hint: str | None = None
 
 
 def probe(
@@ -112,7 +117,8 @@ def probe(
     except OddResponse as error:
         return Foreign(str(error))
     except (HTTPException, OSError) as error:
-        return Foreign(f"it does not speak HTTP ({type(error).__name__})")
+        hint = None if base_url.startswith("https:") else "if it serves HTTPS, its address begins with https://."
+        return Foreign(f"it does not speak HTTP ({type(error).__name__})", hint=hint)
     finally:
         connection.close()
 
@@ -149,26 +155,21 @@ def get_health(base_url: str, secret: bytes | None, certificate: str | None = No
     seen = probe(base_url.rstrip("/"), secret=secret, certificate=certificate)
     if isinstance(seen, DaemonHealth):
         return seen
-    if isinstance(seen, Foreign) and seen.is_untrusted:
-        raise DaemonUnreachable(
-            f"The certificate of {origin} is not trusted: {seen.reason}.",
-            code="svc_certificate_refused",
-            hint="SSL_CERT_FILE may name a file with the certificate of a private authority.",
-            details={"address": origin},
-        )
+    parts = urlsplit(base_url)
     if isinstance(seen, Foreign):
+        start = _MESSAGES.get(seen.code, "What listens at {origin} is not svc").format(origin=origin)
+        hint = seen.hint or "`svc config list --explain` shows where the address comes from."
         # The user may have given the address that OpenAI's clients take, which ends with /v1.
-        has_version = urlsplit(base_url).path.rstrip("/").endswith("/v1")
-        raise DaemonUnreachable(
-            f"What listens at {origin} is not svc: {seen.reason}.",
-            code="svc_port_taken",
-            hint="leave out the /v1 at the end of the address: svc adds it."
-            if has_version
-            else "`svc config list --explain` shows where the address comes from.",
-            details={"address": origin},
-        )
+        if parts.path.rstrip("/").endswith("/v1") and seen.code == "svc_port_taken":
+            hint = "leave out the /v1 at the end of the address: svc adds it."
+        raise DaemonUnreachable(f"{start}: {seen.reason}.", code=seen.code, hint=hint, details={"address": origin})
+    message = f"Nothing answers at {origin}."
+    try:
+        socket.getaddrinfo(parts.hostname, None)
+    except (OSError, UnicodeError):
+        message = f"Nothing answers at {origin}: the host name can't be resolved."
     raise DaemonUnreachable(
-        f"Nothing answers at {origin}.",
+        message,
         hint="`svc config list --explain` shows where the address comes from; only a local daemon starts by itself.",
         details={"address": origin},
     )
@@ -208,6 +209,21 @@ def _ask(connection: HTTPConnection, path: str, secret: bytes | None, until_s: f
     return seen._replace(is_proven=isinstance(given, str) and compare_digest(given.encode(), proof.encode()))
 
 
+#: What the messages begin with, by their codes.
+_MESSAGES = {
+    "svc_certificate_refused": "The certificate of {origin} is not trusted",
+    "host_not_allowed": "The service at {origin} can't be called by this name",
+}
+_AUTHORITY_HINT = "SSL_CERT_FILE may name a file with the certificate of a private authority."
+#: What else helps if a certificate is refused, by OpenSSL's number of the reason.
+_VERIFY_HINTS = {
+    9: "the certificate is not valid yet: check the clock of this machine and of the service's.",
+    10: "its operator has to renew it, then `svc daemon restart` there.",
+    62: "use one of the names in the certificate; where the service runs, `svc daemon status` shows them.",
+    64: "use one of the names in the certificate; where the service runs, `svc daemon status` shows them.",
+}
+
+
 def _connect(base_url: str, timeout_s: float, certificate: str | None) -> HTTPConnection | Foreign | None:
     parts = urlsplit(base_url)
     host, port = parts.hostname or "", parts.port
@@ -221,9 +237,11 @@ def _connect(base_url: str, timeout_s: float, certificate: str | None) -> HTTPCo
     except TimeoutError:
         return Foreign("it accepts no connection")
     except SSLCertVerificationError as error:
-        return Foreign(error.verify_message, is_untrusted=True)
+        # Another authority helps neither a certificate for other names nor one that has expired.
+        hint = _VERIFY_HINTS.get(error.verify_code, _AUTHORITY_HINT)
+        return Foreign(error.verify_message.rstrip("."), code="svc_certificate_refused", hint=hint)
     except SSLError as error:
-        return Foreign(f"it does not speak TLS ({error.reason})")
+        return Foreign(f"it does not speak TLS ({error.reason})", hint="if it serves no HTTPS, write http://.")
     except (OSError, UnicodeError):
         # UnicodeError: a part of the host name is empty or too long.
         return None
@@ -247,6 +265,8 @@ def _read_health(status: int, body: bytearray) -> DaemonHealth | Foreign:
         answer = parse_answer(body)
     except ValueError:
         return Foreign(f"it answered {status} with something that is not JSON")
+    if isinstance(answer, dict) and str((answer.get("error") or {}).get("code")) == "host_not_allowed":
+        return Foreign("its settings don't allow it", code="host_not_allowed", hint=HINTS["host_not_allowed"])
     if not isinstance(answer, dict) or not _INSTALLATION_ID.fullmatch(str(answer.get("installation_id"))):
         return Foreign(f"it answered {status} without an installation id")
     version, api = str(answer.get("version")), str(answer.get("api"))

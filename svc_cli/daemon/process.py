@@ -82,9 +82,11 @@ class Installation:
         listen = self.environ.get("SVC_LISTEN") or (DEFAULT_ADDRESS if paths.is_default_data_dir(self.environ) else "")
         if not listen or listen.endswith(":0"):
             return None
+        host, _, port = listen.rpartition(":")
         try:
-            origin_of(f"http://{listen}")
-        except UsageError as error:
+            origin_of(f"http://{host and listen}")
+            int(port)
+        except (UsageError, ValueError) as error:
             raise UsageError(
                 "SVC_LISTEN is not an address to listen at: it takes a host and a port.",
                 hint="it looks like 127.0.0.1:7820, or [::1]:7820.",
@@ -133,7 +135,7 @@ class Installation:
                 hint=f"`svc daemon logs` may show why; `kill {record['pid']}` ends it.",
             )
         if self.fixed_url:
-            self._refuse_taken_port(self.fixed_url)
+            self.refuse_taken_port(self.fixed_url, may_be_starting=True)
         return None
 
     def get(self) -> Daemon:
@@ -254,7 +256,9 @@ class Installation:
         tail = tail[-LOG_TAIL_LINES:]
         raise DaemonUnreachable(
             "\n  ".join([f"The daemon could not be started: it ended with exit code {process.poll()}.", *tail]),
-            hint="`svc daemon run` starts it in the foreground, `svc doctor` checks the installation.",
+            hint="correct the setting, and run the command again."
+            if process.poll() == Exit.USAGE
+            else "`svc daemon run` starts it in the foreground, `svc doctor` checks the installation.",
             details={"exit_code": process.poll(), "log": tail},
         )
 
@@ -300,9 +304,11 @@ class Installation:
             start_new_session=True,
         )
 
-    def _refuse_taken_port(self, base_url: str) -> None:
+    def refuse_taken_port(self, base_url: str, *, may_be_starting: bool) -> None:
+        """Raise DaemonUnreachable if another program listens at this address; a daemon that starts is silent, too."""
         seen = probe(base_url, timeout_s=2.0)
-        if seen is None or (isinstance(seen, Foreign) and seen.is_silent and self._is_held()):
+        is_silent = isinstance(seen, Foreign) and seen.is_silent
+        if seen is None or (may_be_starting and is_silent and self._is_held()):
             return
         address = base_url.removeprefix("http://")
         who = f"something else ({seen.reason})" if isinstance(seen, Foreign) else "the daemon of another data directory"

@@ -12,7 +12,7 @@ from svc_daemon.command.backup import backup, restore
 from svc_daemon.command.groups import new_group
 from svc_daemon.command.model import JsonFlag, models
 from svc_daemon.command.move import migrate, move
-from svc_daemon.command.serve import start
+from svc_daemon.command.serve import check, start
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.exits import EXIT_DONE, EXIT_FAILED, EXIT_MISSING, EXIT_USAGE, print_result, refuse, refuse_directory
 from svc_daemon.paths import data_dir
@@ -71,9 +71,12 @@ def serve(
             "or created with this option.",
         ),
     ] = None,
+    only_check: Annotated[
+        bool, typer.Option("--check", help="Only check the settings and the files that they name; start nothing.")
+    ] = False,
 ) -> None:
     """Run the service in the foreground until SIGTERM or Ctrl-C."""
-    start(listen, role, faults)
+    (check if only_check else start)(listen, role, faults)
 
 
 @app.command()

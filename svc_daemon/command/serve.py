@@ -10,6 +10,23 @@ from svc_daemon.settings.daemon import Role, Settings
 from svc_daemon.settings.limits import SettingError
 
 
+def check(listen: str | None, role: Role, faults: Path | None) -> None:
+    """Check the settings and what they name, as the start of the service does. Exits with an error if it would fail."""
+    from svc_daemon.core.access.urls import parse_allowed
+    from svc_daemon.process.telemetry import open_traces
+    from svc_daemon.server.certificates import load_certificate
+
+    try:
+        settings = Settings.from_environ(os.environ, listen, role, faults)
+        parse_allowed(settings.fetch_allow)
+        if settings.tls is not None:
+            load_certificate(settings.tls)
+        if settings.has_traces:
+            open_traces().close()
+    except SettingError as error:
+        exits.fail(str(error), exits.EXIT_USAGE)
+
+
 def start(listen: str | None = None, role: Role = Role.ALL, faults: Path | None = None) -> None:
     """Run the service until SIGTERM or Ctrl-C. Exits with an error if it fails."""
     try:

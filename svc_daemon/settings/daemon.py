@@ -17,7 +17,10 @@ DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 7820
 LOG_LEVELS = ("debug", "info", "warning", "error")
 _LISTEN = re.compile(r"(?:\[(?P<v6>[^\[\]]+)\]|(?P<host>[^\[\]:]+)):(?P<port>[0-9]{1,5})")
-
+#: What a `Host` header may say: a name or an address, with a port or without; and an example.
+_HOST_NAMES = re.compile(r"(?:[^\s/:\[\]]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?"), "host names such as svc.example.com"
+#: What a browser sends as `Origin`.
+_ORIGINS = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/]+"), "origins such as https://app.example.com:8443"
 _FUNCTION = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 
 
@@ -92,8 +95,8 @@ class Settings:
             host=host,
             port=port,
             tls=TlsFiles.from_environ(environ),
-            allowed_hosts=_names(environ, "SVC_ALLOWED_HOSTS"),
-            allowed_origins=_names(environ, "SVC_ALLOWED_ORIGINS"),
+            allowed_hosts=_names(environ, "SVC_ALLOWED_HOSTS", _HOST_NAMES),
+            allowed_origins=_names(environ, "SVC_ALLOWED_ORIGINS", _ORIGINS),
             fetch_allow=environ.get("SVC_FETCH_ALLOW", ""),
             embedding=EmbedSettings.from_environ(environ),
             log_level=_log_level(environ),
@@ -144,8 +147,13 @@ def _is_on(environ: Mapping[str, str], name: str, default: str = "0") -> bool:
     return text in ("1", "on")
 
 
-def _names(environ: Mapping[str, str], name: str) -> tuple[str, ...]:
-    return tuple(part.strip().lower() for part in environ.get(name, "").split(",") if part.strip())
+def _names(environ: Mapping[str, str], name: str, form: tuple[re.Pattern[str], str]) -> tuple[str, ...]:
+    pattern, example = form
+    names = tuple(part.strip().lower() for part in environ.get(name, "").split(",") if part.strip())
+    if odd := [each for each in names if not pattern.fullmatch(each)]:
+        # What is in another form would match nothing, and nobody would know why.
+        raise SettingError(f"{name} must list {example}, separated by commas, not {odd[0]!r}.")
+    return names
 
 
 def _log_level(environ: Mapping[str, str]) -> str:

@@ -2,7 +2,7 @@
 
 The daemon writes its certificate to `daemon.json`, where clients of the same user read it.
 
-It also notes there with which settings of models it was started, as digests, since some are keys.
+It also notes there with which settings it was started, as digests, since some are keys.
 
 The command line sends a random text (nonce), and the daemon answers with a MAC of the nonce. The MAC needs a
 secret from the data directory, so a program of another user can't impersonate the daemon.
@@ -62,16 +62,19 @@ def prove(secret: bytes, installation_id: str, port: int | None, nonce: str) -> 
     return hmac.new(secret, f"health:{installation_id}:{port}:{nonce}".encode(), hashlib.sha256).hexdigest()
 
 
-#: The variables that say which models the daemon uses.
-MODEL_SETTINGS = tuple(
-    f"SVC_{model}_{part}" for model in ("LLM", "EMBED") for part in ("BASE_URL", "MODEL", "API_KEY", "API_KEY_FILE")
+#: The daemon's settings, except for those with which it is found and its limits, which it tells itself.
+SETTINGS = (
+    *(f"SVC_{model}_{part}" for model in ("LLM", "EMBED") for part in ("BASE_URL", "MODEL", "API_KEY", "API_KEY_FILE")),
+    *(f"SVC_{part}" for part in ("TLS_CERT", "TLS_KEY", "ALLOWED_HOSTS", "ALLOWED_ORIGINS", "FETCH_ALLOW")),
+    *(f"SVC_{part}" for part in ("CONSOLE", "OCR", "REREAD", "TRACES", "LOG_LEVEL")),
+    *(f"SVC_{part}" for part in ("STATE_URL", "BLOBS_URL", "INDEX_URL", "INDEX_TOKEN")),
 )
 
 
 def digest_settings(environ: Mapping[str, str], installation_id: str) -> dict[str, str]:
-    """Map the settings of models that are set to digests of their values."""
+    """Map the daemon's settings that are set to digests of their values."""
     return {
         name: hashlib.sha256(f"{installation_id}:{name}={environ[name]}".encode(errors="replace")).hexdigest()
-        for name in MODEL_SETTINGS
+        for name in SETTINGS
         if environ.get(name)
     }

@@ -87,6 +87,13 @@ def test_svc_with_a_base_url_trusts_the_authority_in_ssl_cert_file(
     assert listed.exit == 0, listed.stderr
     by_address = installation.svc("bucket", "ls", "--base-url", installation.base_url, "--json")
     assert by_address.failure == (12, "svc_certificate_refused")
+    assert "names in the certificate" in by_address.json["error"]["hint"]
+    plain = installation.svc("bucket", "ls", "--base-url", url.replace("https:", "http:"), "--json")
+    assert (plain.failure, "https://" in plain.json["error"]["hint"]) == ((12, "svc_port_taken"), True)
+    installation.environ["SSL_CERT_DIR"] = str(tmp_path / "nowhere")
+    unusable = installation.svc("bucket", "ls", "--base-url", url, "--json")
+    assert (unusable.exit, "SSL_CERT_DIR" in unusable.json["error"]["message"]) == (2, True)
+    del installation.environ["SSL_CERT_DIR"]
     installation.environ["SSL_CERT_FILE"] = str(tmp_path / "none.pem")
     unusable = installation.svc("bucket", "ls", "--base-url", url, "--json")
     assert (unusable.exit, "none.pem" in unusable.json["error"]["message"]) == (2, True)

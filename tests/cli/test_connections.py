@@ -119,6 +119,14 @@ def test_foreign_program_or_incompatible_service_gets_no_key(at_odd: RunSvc, odd
     assert odd.keys_seen() == set()
 
 
+def test_service_that_refuses_the_host_name_is_reported_with_the_setting(at_odd: RunSvc, odd: OddServer) -> None:
+    refused = {"error": {"code": "host_not_allowed", "message": "no", "retryable": False, "details": {}}}
+    odd.answers["GET /healthz"] = (421, json.dumps(refused).encode(), {})
+    ended = at_odd("bucket", "ls", "--json")
+    assert ended.failure == (12, "host_not_allowed")
+    assert "SVC_ALLOWED_HOSTS" in ended.json["error"]["hint"]
+
+
 def test_base_url_that_ends_in_v1_gets_a_hint_to_leave_it_out(svc: RunSvc, odd: OddServer) -> None:
     error = svc("bucket", "ls", "--base-url", f"{odd.url}/v1/", "--json").json["error"]
     assert error["hint"] == "leave out the /v1 at the end of the address: svc adds it."

@@ -2,6 +2,7 @@
 
 import json
 import signal
+import socket
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -11,7 +12,7 @@ from svc_cli.commands.machine.doctor import least_free_bytes
 from svc_cli.daemon import process
 from svc_cli.daemon.process import Installation as Found
 from svc_cli.daemon.process import LogPlace
-from tests.acceptance.installations import PATIENCE_S, Installation, wait_until
+from tests.acceptance.installations import PATIENCE_S, Finished, Installation, wait_until
 from tests.cli.terminals import RunSvc
 from tests.conftest import UNLIMITED, MakeInstallation
 
@@ -95,6 +96,49 @@ def test_models_that_the_running_daemon_does_not_use_are_reported_without_their_
         assert "SVC_LLM_MODEL, SVC_EMBED_API_KEY: no effect yet" in warned
         assert ("secret" in warned, "SVC_LLM_BASE_URL" in warned) == (False, False)
     assert "secret" not in fresh.files.daemon.read_text()
+
+
+def test_any_setting_that_the_running_daemon_lacks_is_reported(fresh: Installation) -> None:
+    fresh.start()
+    fresh.environ |= {"SVC_FETCH_ALLOW": "127.0.0.0/8", "SVC_TRACES": "0"}
+    assert "SVC_FETCH_ALLOW, SVC_TRACES: no effect yet" in fresh.svc("bucket", "ls").stderr
+    assert fresh.svc("daemon", "restart").exit == 0
+    assert "no effect yet" not in fresh.svc("bucket", "ls").stderr
+    del fresh.environ["SVC_FETCH_ALLOW"]
+    assert "SVC_FETCH_ALLOW: set for the daemon until now" in fresh.svc("daemon", "restart").stderr
+
+
+def test_restart_with_settings_that_no_daemon_could_start_with_leaves_the_running_one(fresh: Installation) -> None:
+    fresh.start()
+    pid = fresh.svc("daemon", "status", "--json").json["pid"]
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        for name, value, code in (
+            ("SVC_LOG_LEVEL", "shouting", (2, "svc_usage")),
+            ("SVC_TLS_CERT", "/nowhere/cert.pem", (2, "svc_usage")),
+            ("SVC_FETCH_ALLOW", "everything", (2, "svc_usage")),
+            ("SVC_LISTEN", "7820", (2, "svc_usage")),
+            ("SVC_LISTEN", f"127.0.0.1:{taken.getsockname()[1]}", (12, "svc_port_taken")),
+        ):
+            refused = run_with(fresh, {name: value, **({"SVC_TLS_KEY": "/nowhere/key.pem"} if "TLS" in name else {})})
+            assert refused.failure == code, (name, refused.stderr)
+            assert name in refused.stderr
+        assert fresh.svc("daemon", "status", "--json").json["pid"] == pid
+
+
+def test_move_to_a_slip_of_the_pen_is_refused(fresh: Installation) -> None:
+    refused = fresh.operate("move", "--to", "clustr", "--json")
+    assert (refused.failure, "`cluster`" in refused.json["error"]["message"]) == ((2, "svc_usage"), True)
+
+
+def run_with(installation: Installation, environ: dict[str, str]) -> Finished:
+    """Restart the daemon with these variables, which the next command doesn't have."""
+    before = dict(installation.environ)
+    installation.environ |= environ
+    try:
+        return installation.svc("daemon", "restart", "--json")
+    finally:
+        installation.environ.clear()
+        installation.environ.update(before)
 
 
 def test_only_an_address_that_the_running_daemon_does_not_use_is_reported(

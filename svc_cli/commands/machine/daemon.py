@@ -1,10 +1,12 @@
 """`svc daemon …`: starts, stops and inspects the local daemon, and installs it as a service."""
 
 import os
+import subprocess
 import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 import typer
 
@@ -14,10 +16,12 @@ from svc_cli.console import Console, clean, is_terminal
 from svc_cli.daemon.connections import connected
 from svc_cli.daemon.process import Daemon, Installation
 from svc_cli.daemon.units import Launchd, Service, Systemd, Unit, manager_for, services_of
-from svc_cli.errors import DaemonUnreachable, SvcError
+from svc_cli.errors import DaemonUnreachable, SvcError, UsageError
 from svc_cli.exits import Exit
 from svc_cli.render import duration, fields, size
+from svc_daemon import paths
 from svc_daemon.wire import JsonMapping
+from svc_daemon.wire.local_daemons import digest_settings
 from svc_daemon.wire.parsing import parse_json
 
 app = new_app("Start, stop and inspect the local daemon.")
@@ -71,10 +75,21 @@ def stop(call: Invocation) -> None:
 
 @command(app, "restart")
 def restart(call: Invocation, listen: ListenOption = None) -> None:
-    """Stop the daemon, and start it again with the settings of the current environment."""
-    installation = Installation(call.settings.environ)
-    installation.stop()
-    daemon, _ = installation.ensure_running(call.console.message, listen)
+    """Stop the daemon, and start it again with the settings of the current environment.
+
+    It is not stopped if it could not start with them.
+    """
+    installation = Installation({**call.settings.environ, **({"SVC_LISTEN": listen} if listen else {})})
+    if running := installation.find():
+        _check_settings(installation)
+        if installation.fixed_url and urlsplit(installation.fixed_url).port != urlsplit(running.base_url).port:
+            installation.refuse_taken_port(installation.fixed_url, may_be_starting=False)
+        used = running.record.get("settings") or {}
+        given = digest_settings(call.settings.environ, str(running.record.get("installation_id")))
+        if lost := [name for name in used if name not in given]:
+            call.console.warn(f"{', '.join(lost)}: set for the daemon until now, but not in this shell.")
+        installation.stop()
+    daemon, _ = installation.ensure_running(call.console.message)
     _show(call, daemon, "restarted")
 
 
@@ -239,6 +254,25 @@ def _show(call: Invocation, daemon: Daemon, done: str = "", service: JsonMapping
         ("up", duration(facts["uptime_seconds"]) if facts["uptime_seconds"] is not None else None),
     ]
     call.console.show(facts, lambda: fields(call.console, pairs))
+
+
+def _check_settings(installation: Installation) -> None:
+    """Raise UsageError if a daemon could not start with the settings of the environment."""
+    checked = subprocess.run(
+        [*installation.command(), "--check"],
+        # As at the start of the daemon, nothing is imported from the user's folder.
+        cwd=Path(paths.__file__).parent.parent,
+        env=installation.child_environ(),
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    if checked.returncode == Exit.USAGE:
+        raise UsageError(
+            checked.stderr.strip().removeprefix("error: "),
+            hint="correct the setting, and run the command again; the daemon goes on with those that it has.",
+        )
 
 
 def _warn_of_exposure(call: Invocation, listen: str | None) -> None:

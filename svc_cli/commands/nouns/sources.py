@@ -230,7 +230,10 @@ def refresh(
     With -b alone, fetch all sources of the bucket that have an interval (`svc source set --every`).
     """
     if (source is None and bucket is None) or (source is not None and is_all):
-        raise UsageError("One source, or a bucket's, can be refreshed.", hint="give SOURCE, or -b, with --all or not.")
+        raise UsageError(
+            "Either one source is refreshed, or those of a bucket.",
+            hint="`svc source refresh SOURCE`, or `svc source refresh -b BUCKET`; --all goes with the latter.",
+        )
     if source is None and bucket is not None:
         from svc_cli.commands.daily.imports import refresh_bucket
 
