@@ -21,7 +21,7 @@ A module imports only from layers below its own, as `tests/rules/layers.py` enfo
                tools, settings, exits, logs
                 wire, paths          the HTTP contract | where things are
 
-`cluster` has what a cluster needs of several of these layers, and is opened by `server.engines` alone.
+`cluster` has what a cluster needs of several of these layers; `server.engines` alone opens it, by `cluster.engines`.
 
 The command line, `svc_cli`, imports only `wire`, `paths` and `tools`.
 

@@ -16,6 +16,8 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from svc_daemon.cluster.engines import open_cluster
+from svc_daemon.cluster.migrations import check_shared_current, migrate_shared
 from svc_daemon.cluster.moving import MoveRefused, MoveReport, Place, cancel_move, move
 from svc_daemon.core.ids import Ids
 from svc_daemon.core.times import Clock
@@ -23,9 +25,8 @@ from svc_daemon.data_directory import NoDirectory, has_state, lock_directory, ma
 from svc_daemon.databases.contract import Connection
 from svc_daemon.operations.installations import SHARED_SECRET, prepare_secret, prepare_shared_secret, write_secret
 from svc_daemon.paths import DataFiles
-from svc_daemon.server.engines import open_cluster, open_folders, open_sqlite
+from svc_daemon.server.engines import open_folders, open_sqlite
 from svc_daemon.settings.servers import ClusterSettings
-from svc_daemon.store.migrations import check_shared_current, migrate_shared
 from svc_daemon.store.rows.moves import Departure
 from svc_daemon.store.rows.teams import put_fact
 

@@ -11,15 +11,16 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from svc_daemon.cluster.engines import open_cluster
+from svc_daemon.cluster.migrations import NO_INSTALLATION
 from svc_daemon.core.problems import Repair
 from svc_daemon.errors import NotFound, StorageError
 from svc_daemon.offline.verify import Verdict, repair_in
 from svc_daemon.operations.installations import INSTALLATION_ID
 from svc_daemon.operations.verifying import Inspection, InstallationFindings, confirmed, verify
 from svc_daemon.paths import DataFiles
-from svc_daemon.server.engines import choose_engines, open_cluster
+from svc_daemon.server.engines import choose_engines
 from svc_daemon.settings.servers import ClusterSettings
-from svc_daemon.store.migrations import NO_INSTALLATION
 from svc_daemon.store.rows.teams import find_fact
 from svc_daemon.wire.error_codes import ErrorCode
 

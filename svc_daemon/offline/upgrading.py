@@ -9,7 +9,7 @@ from typing import Any
 from svc_daemon.data_directory import DirectoryLocked, NoDirectory, has_state, lock_directory, make_folders
 from svc_daemon.operations.installations import refuse_lost_state
 from svc_daemon.paths import DataFiles
-from svc_daemon.server.engines import choose_engines, open_sqlite, plan_shared_upgrade
+from svc_daemon.server.engines import choose_engines, open_sqlite
 from svc_daemon.settings.servers import ClusterSettings
 from svc_daemon.store.migrations import PendingMigration, copy_place, list_copies, list_pending
 from svc_daemon.wire.versions import VERSION
@@ -107,6 +107,8 @@ def upgrade_cluster(
 
     Raises NotFound if the database has no installation, and StorageError if the upgrade fails or nodes prevent it.
     """
+    from svc_daemon.cluster.engines import plan_shared_upgrade  # noqa: PLC0415 - only a cluster needs it
+
     pending, nodes = plan_shared_upgrade(cluster, environ)
     if not dry_run:
         choose_engines(cluster, environ).open_state(files, lambda _: None).close()

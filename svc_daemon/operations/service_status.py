@@ -99,7 +99,7 @@ async def measure_vectors(context: Context, key: KeyRow) -> wire.VectorState:
     reached = context.read(partial(_list_reached, key=key)) if key.is_limited else None
     buckets = None if reached is None else [bucket.id for bucket in reached]
     state = wire.VectorState(state=embedding.state.value, model=model, passages=None, missing=None, seconds_left=None)
-    if (milvus := context.engines.now.get("milvus")) and milvus.message:
+    if context.engines.explain_index():
         return state  # it may hang, and nobody should wait for that
     try:
         counting = partial(context.provider.count_unembedded, key.team_id, model or "", buckets)

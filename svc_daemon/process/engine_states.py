@@ -54,6 +54,10 @@ class EngineStates:
         """Say what is wrong with the first engine that can't be used; None if all can be."""
         return next((state.message for state in self.now.values() if state.message), None)
 
+    def explain_index(self) -> str | None:
+        """Say what is wrong with the engine of the search index; None if it can be used, or is the data directory."""
+        return state.message if (state := self.now.get("milvus")) else None
+
     async def run(self) -> None:
         """Check all engines, until cancelled."""
         await asyncio.gather(*(self._watch(name, check, pause_s) for name, (check, pause_s) in self._checks.items()))

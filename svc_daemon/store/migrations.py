@@ -6,7 +6,7 @@ Theory of operation of an upgrade:
 - Then the migrations run. Each is committed with its record. After a crash, the next start continues, and keeps the
   copy.
 - `installations.serving_installation` removes the copy after the new release has run and stopped cleanly.
-- On a database server, no copy is made, but all migrations run in one transaction.
+- On a database server, `cluster.migrations` runs them: no copy is made, but all run in one transaction.
 - A database with an unknown migration is from a newer release, and is refused before any write.
 """
 
@@ -17,20 +17,15 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from svc_daemon.cluster import rate_limit_rows
 from svc_daemon.databases.contract import Connection
 from svc_daemon.databases.schemas import find_difference, read_objects
 from svc_daemon.databases.sqlite import open_beside, open_unchanging
-from svc_daemon.errors import NotFound, StorageError
+from svc_daemon.errors import StorageError
 from svc_daemon.paths import sync_folder
 from svc_daemon.store.schemas import SCHEMA, SORTED, SOURCE_VIEWS, WATCHERS
 from svc_daemon.store.tables import Table, TableReference
-from svc_daemon.wire.error_codes import ErrorCode
 
-#: Key of an advisory lock, which each node that may write holds in shared mode.
-SERVING = 0x7376635F73727667
-NO_INSTALLATION = "There is no installation in the database that SVC_STATE_URL names."
-_OLDER = "The database was made by an older release; start the service once to upgrade it."
+OLDER = "The database was made by an older release; start the service once to upgrade it."
 _NEWER = "The database was made by a newer release (it has {}); install that release."
 
 
@@ -178,91 +173,15 @@ def list_pending(path: Path, *, is_in_use: bool = False) -> list[PendingMigratio
     """
     try:
         with open_beside(path) if is_in_use else open_unchanging(path) as connection:
-            return _describe(_read_applied(connection))
+            return describe_pending(_read_applied(connection))
     except sqlite3.Error as error:
         raise StorageError(f"The database {path} can't be opened: {error}.") from error
 
 
-def list_pending_shared(connection: Connection) -> list[PendingMigration]:
-    """List the migrations that a server's database still needs, without changing it.
-
-    Raises NotFound if the database has no schema, StorageError if it can't be upgraded.
-    """
-    return _describe(_find_applied_to_shared(connection))
-
-
-def _describe(applied: Collection[str]) -> list[PendingMigration]:
+def describe_pending(applied: Collection[str]) -> list[PendingMigration]:
+    """List the migrations that are not among the applied ones."""
     missing = {name: change for name, change in MIGRATIONS.items() if name not in applied}
     return [PendingMigration(name, (change.__doc__ or "").partition("\n")[0]) for name, change in missing.items()]
-
-
-def migrate_shared(connection: Connection) -> None:
-    """Upgrade a server's schema within the caller's transaction, which must exclude other nodes.
-
-    Raises StorageError if the schema is from a newer release, or if nodes of an older release are running: they would
-    write rows that this release can't read.
-    """
-    connection.execute("CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY, applied_at TEXT NOT NULL)")
-    applied = _applied_to_shared(connection)
-    pending = [name for name in MIGRATIONS if name not in applied]
-    # The lock is held until the transaction ends, so that nodes that connect meanwhile wait.
-    alone = "SELECT pg_try_advisory_xact_lock(CAST(:lock AS BIGINT)) AS is_alone"
-    if applied and pending and not connection.execute(alone, {"lock": SERVING}).fetchone()["is_alone"]:
-        raise StorageError(
-            "Daemons of an older release still serve this database, and this release changes its tables."
-            " Stop them all, then start this one."
-        )
-    for name in pending:
-        MIGRATIONS[name](connection)
-        connection.execute(
-            "INSERT INTO migrations (name, applied_at) VALUES (:name, CAST(CURRENT_TIMESTAMP AS TEXT))",
-            {"name": name},
-        )
-    connection.execute(rate_limit_rows.SCHEMA)
-    _adopt_events(connection)
-
-
-def _adopt_events(connection: Connection) -> None:
-    """Make events that were copied from another database sort before all events that this server will write.
-
-    The transaction numbers (`turn`) of copied events mean nothing on this server.
-    """
-    connection.execute(
-        "UPDATE events SET turn = 0 WHERE turn > 0 AND EXISTS (SELECT 1 FROM events WHERE turn >= next_turn())"
-    )
-    connection.execute(
-        "SELECT setval(pg_get_serial_sequence('events', 'seq'), MAX(seq)) FROM events"
-        " HAVING MAX(seq) > (SELECT last_value FROM events_seq_seq)"
-    )
-
-
-def join_shared(connection: Connection) -> None:
-    """Take a lock so that newer releases can't change the schema while this connection is open.
-
-    Raises StorageError if a newer release has already changed the schema.
-    """
-    connection.execute("SELECT pg_advisory_lock_shared(CAST(:lock AS BIGINT))", {"lock": SERVING})
-    _applied_to_shared(connection)
-
-
-def _applied_to_shared(connection: Connection) -> set[str]:
-    """Return the migrations applied to a server's database. Raises StorageError if one is unknown."""
-    return set(_check([str(row["name"]) for row in connection.execute("SELECT name FROM migrations")]))
-
-
-def check_shared_current(connection: Connection) -> None:
-    """Raise StorageError if a server's schema is not up to date, or NotFound if it has none."""
-    if list_pending_shared(connection):
-        raise StorageError(_OLDER)
-
-
-def _find_applied_to_shared(connection: Connection) -> set[str]:
-    is_there = connection.execute(
-        "SELECT 1 FROM information_schema.tables WHERE table_name = 'migrations' AND table_schema = current_schema()"
-    ).fetchall()
-    if not is_there:
-        raise NotFound(ErrorCode.NOT_FOUND, NO_INSTALLATION)
-    return _applied_to_shared(connection)
 
 
 def find_foreign(connection: Connection) -> str | None:
@@ -319,7 +238,7 @@ def _read_table(connection: sqlite3.Connection, name: str) -> Table:
 def check_current(connection: Connection) -> None:
     """Raise StorageError if the schema is not up to date."""
     if not set(MIGRATIONS) <= set(_read_applied(connection)):
-        raise StorageError(_OLDER)
+        raise StorageError(OLDER)
 
 
 def _read_applied(connection: Connection) -> list[str]:
@@ -327,10 +246,10 @@ def _read_applied(connection: Connection) -> list[str]:
     if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = '_sqlite_migrations'").fetchall():
         return []
     query = "SELECT name FROM _sqlite_migrations WHERE migration_set = 'state' ORDER BY rowid"
-    return _check([str(row["name"]) for row in connection.execute(query)])
+    return check_applied([str(row["name"]) for row in connection.execute(query)])
 
 
-def _check(applied: list[str]) -> list[str]:
+def check_applied(applied: list[str]) -> list[str]:
     """Return the applied migrations from `FIRST` on. Raises StorageError if the database can't be upgraded."""
     since = [name for name in applied if name >= FIRST]
     if unknown := sorted(set(since).difference(MIGRATIONS)):

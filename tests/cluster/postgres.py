@@ -15,8 +15,8 @@ import psycopg
 import trustme
 from psycopg import sql
 
+from svc_daemon.cluster.migrations import migrate_shared
 from svc_daemon.cluster.postgres.database import PostgresDatabase
-from svc_daemon.store.migrations import migrate_shared
 from tests.cluster.engines import Engine, free_port, scratch_folder
 
 #: A password with characters that have to be escaped in a URL.

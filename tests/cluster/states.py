@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
+from svc_daemon.cluster.migrations import migrate_shared
 from svc_daemon.cluster.nodes import join_cluster
 from svc_daemon.cluster.postgres.database import PostgresDatabase
 from svc_daemon.cluster.postgres.servers import PostgresServer
@@ -22,7 +23,6 @@ from svc_daemon.databases.contract import Connection, Cursor, Database, Paramete
 from svc_daemon.operations.installations import prepare_shared_secret, write_secret
 from svc_daemon.paths import DataFiles
 from svc_daemon.process.contexts import Context
-from svc_daemon.store.migrations import migrate_shared
 from tests.api.nodes import installation_of
 from tests.cluster.postgres import Databases
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from svc_daemon.cluster.migrations import migrate_shared
 from svc_daemon.cluster.nodes import Cluster, join_cluster
 from svc_daemon.cluster.postgres.database import PostgresDatabase
 from svc_daemon.core.ids import Ids
@@ -23,7 +24,6 @@ from svc_daemon.operations.installations import prepare_installation, prepare_sh
 from svc_daemon.paths import DataFiles
 from svc_daemon.process.contexts import Wake, Wakes
 from svc_daemon.settings.limits import Limits
-from svc_daemon.store.migrations import migrate_shared
 from tests.acceptance.forks import ROOT
 from tests.acceptance.installations import PATIENCE_S, WaitTimeout
 from tests.cluster.nodes import MakeNode

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import pytest
 
+from svc_daemon.cluster.migrations import migrate_shared
 from svc_daemon.cluster.postgres.database import PostgresDatabase
 from svc_daemon.databases.contract import Connection, Database
 from svc_daemon.errors import UNAVAILABLE_RETRY_S, NotFound
@@ -14,7 +15,7 @@ from svc_daemon.offline.upgrading import upgrade_cluster
 from svc_daemon.paths import DataFiles
 from svc_daemon.settings.servers import ClusterSettings
 from svc_daemon.store import migrations
-from svc_daemon.store.migrations import MIGRATIONS, migrate_shared
+from svc_daemon.store.migrations import MIGRATIONS
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import NOTES, Daemon, OpenState
 from tests.api.fixtures import extractor, loop

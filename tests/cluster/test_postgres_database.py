@@ -15,12 +15,13 @@ from urllib.parse import quote, urlsplit
 import psycopg
 import pytest
 
+from svc_daemon.cluster.migrations import join_shared, migrate_shared
 from svc_daemon.cluster.postgres.database import GROUP_LIMIT, SINGLE_TRIES, PostgresDatabase
 from svc_daemon.databases.contract import Connection, Exclusive
 from svc_daemon.databases.sqlite import open_connection
 from svc_daemon.errors import CommitUnknown, ShuttingDown, StorageError, StoreUnavailable
 from svc_daemon.store import migrations
-from svc_daemon.store.migrations import MIGRATIONS, join_shared, migrate_shared
+from svc_daemon.store.migrations import MIGRATIONS
 from svc_daemon.store.rows.buckets import BucketRow, take_census
 from tests.acceptance.installations import PATIENCE_S, wait_until
 from tests.cluster.cutting import cutting

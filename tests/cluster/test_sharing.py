@@ -7,9 +7,9 @@ from functools import partial
 
 import pytest
 
+from svc_daemon.cluster.migrations import migrate_shared
 from svc_daemon.cluster.postgres.database import PostgresDatabase
 from svc_daemon.databases.contract import Connection, Exclusive
-from svc_daemon.store.migrations import migrate_shared
 from svc_daemon.store.rows.tasks import TaskQueue, claim_tasks, list_waiting
 from svc_daemon.wire.tasks import INDEXING
 from tests.acceptance.installations import Installation, wait_until

@@ -10,11 +10,11 @@ from typing import Any
 import psycopg
 import pytest
 
+from svc_daemon.cluster.engines import OpenCluster, open_cluster
 from svc_daemon.cluster.milvus.provider import MilvusProvider
 from svc_daemon.cluster.milvus.schema import equals
 from svc_daemon.cluster.milvus.server import MilvusServer
 from svc_daemon.cluster.s3.stores import ObjectStores
-from svc_daemon.server.engines import OpenCluster, open_cluster
 from svc_daemon.settings.servers import ClusterSettings
 from tests.acceptance.installations import Finished, Installation, wait_until
 from tests.cluster.nodes import MakeNode

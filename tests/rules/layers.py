@@ -7,9 +7,9 @@ from tests.rules.modules import Module, is_within
 
 #: From the top down. A part imports only from levels below its own; parts on one level don't know each other.
 LEVELS = {
-    "svc_daemon": "__main__ > command > cluster.offline_move cluster.verify > offline > server > "
-    "api workers > cluster.moving > cluster.marks > operations > cluster.nodes cluster.shared_limits > process > "
-    "cluster.s3 cluster.milvus > store provider extract fetch embed llm > "
+    "svc_daemon": "__main__ > command > cluster.offline_move cluster.verify > offline > server > cluster.engines > api "
+    "workers > cluster.moving > cluster.marks > operations > cluster.nodes cluster.shared_limits > process > "
+    "cluster.s3 cluster.milvus cluster.migrations > store provider extract fetch embed llm > "
     "cluster.rate_limit_rows cluster.postgres > databases data_directory child_processes > core > errors > "
     "settings tools cluster exits > logs > wire paths",
     "svc_cli": "__main__ > main > app > commands > sync evals exports mcp > "

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from svc_daemon.cluster.engines import checked_tls
 from svc_daemon.errors import StorageError
-from svc_daemon.server.engines import EMBEDDED, checked_tls, choose_engines
+from svc_daemon.server.engines import EMBEDDED, choose_engines
 from svc_daemon.settings.daemon import Role, Settings
 from svc_daemon.settings.limits import SettingError
 from tests.acceptance.forks import ROOT
