@@ -166,7 +166,7 @@ class SettledSource(TypedDict):
 
 
 class QuotedPlaceDict(TypedDict, total=False):
-    """Where a quote stands, as an answer says it."""
+    """Where a quote is, as an answer says it."""
 
     char_start: Required[int]
     char_end: Required[int]
@@ -177,7 +177,7 @@ class QuotedPlaceDict(TypedDict, total=False):
 
 
 class QuoteToCheckDict(TypedDict, total=False):
-    """A quote that an answer cites, and what stands above it in its document.
+    """A quote that an answer cites, and what is above it in its document.
 
     With a source and a location, as the `sources` of an answer have them, the quote is also proven.
     """

@@ -135,7 +135,7 @@ class LocalProof:
     secret: Path
 
     def __call__(self, connection: HTTPConnection) -> None:
-        """Raise DaemonUnreachable if the other end is not the daemon, and HTTPException if the answer doesn't tell."""
+        """Raise DaemonUnreachable if the other end is not the daemon, and HTTPException if the answer doesn't say."""
         secret = read_secret(self.secret)
         seen = _ask(connection, "", secret, time.monotonic() + PROBE_TIMEOUT_S)
         if isinstance(seen, Foreign):

@@ -51,7 +51,7 @@ class Verdict:
     refresh: StoredRefresh
     #: Seconds until the next try.
     pause_s: float
-    #: Whether clients are told: of the first failure, of another one, of a page that is gone, and when it is over.
+    #: Whether clients get an event: of the first failure, of another one, of a page that is gone, and when it is over.
     is_news: bool = False
     #: Whether the source is to be deleted, because its page is gone and its owner asked for that.
     is_over: bool = False

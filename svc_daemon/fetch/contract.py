@@ -42,7 +42,7 @@ class FetchLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Validators:
-    """Headers of an earlier response, such as ETag, by which the host can tell whether its content has changed."""
+    """Headers of an earlier response, such as ETag, by which the host can decide whether its content has changed."""
 
     #: The URL of the earlier response. These headers are sent only there.
     url: str

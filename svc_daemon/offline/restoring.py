@@ -143,7 +143,7 @@ def restore(backup: Backup, files: DataFiles, options: RestoreOptions) -> Restor
                     file.write(json.dumps(origin))
                     file.flush()
                     os.fsync(file.fileno())
-                # Before anything else is there: without it, files that a power cut left could not be told from others.
+                # Before anything else is there: without it, files that a power cut left could not be known from others.
                 sync_folder(made.root)
                 syncer = stack.enter_context(closing(copies.Syncer(made.root)))
                 copy = copies.DirectoryCopy(source, target)

@@ -109,7 +109,7 @@ async def verify_source(context: Context, source: SourceRow) -> ProviderState:
 async def prove_quotes(
     context: Context, extractor: Extractor, key: KeyRow, quotes: Sequence[tuple[str, str, QuotePlace]]
 ) -> list[Proof]:
-    """Check that each quote stands in its source, whose stored bytes are read again. `quotes` begin with a source's id.
+    """Check that each quote is in its source, whose stored bytes are read again. `quotes` begin with a source's id.
 
     Raises `invalid_request` for too many sources.
     """

@@ -158,7 +158,7 @@ class Wakes:
     look_s: float = 60.0
     #: Teams with a damaged index whose rebuild isn't queued yet.
     damaged: set[str] = field(default_factory=set)
-    #: Teams whose documents' words are indexed anew, and whose sources are still shown as ready.
+    #: Teams whose documents' words are indexed again, and whose sources are still shown as ready.
     building: set[str] = field(default_factory=set)
     #: Teams whose index may contain chunks without a vector.
     unembedded: set[str] = field(default_factory=set)
@@ -179,7 +179,7 @@ class Wakes:
         self.rebuilding.set_here()
 
     def note_building(self, team_id: str) -> None:
-        """Show that the words of the team's documents are indexed anew. Call it on the event loop's thread."""
+        """Show that the words of the team's documents are indexed again. Call it on the event loop's thread."""
         self.building.add(team_id)
         self.rebuilding.set_here()
 

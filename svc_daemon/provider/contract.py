@@ -214,7 +214,7 @@ class Hit:
 
 
 class Suggestion(NamedTuple):
-    """A word of the query that stands nowhere, and one that does and may have been meant."""
+    """A word of the query that occurs nowhere, and one that does and may have been meant."""
 
     word: str
     instead: str
@@ -239,7 +239,7 @@ class HitPage:
 
 @dataclass(frozen=True, slots=True)
 class Building:
-    """How far the words of a team's documents are indexed anew, in passages. Searches are refused meanwhile."""
+    """How far the words of a team's documents are indexed again, in passages. Searches are refused meanwhile."""
 
     done: int
     total: int
@@ -322,7 +322,7 @@ class SearchProvider(Protocol):
         ...
 
     def find_building(self, team_id: str) -> Building | None:
-        """Return how far the words of the team's documents are indexed anew; None if they are searchable."""
+        """Return how far the words of the team's documents are indexed again; None if they are searchable."""
         ...
 
     def list_teams(self) -> list[str]:

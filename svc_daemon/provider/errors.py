@@ -2,7 +2,7 @@
 
 ProviderError           any failure, and whether the call can be retried
  ├─ DocumentMissing     the document is not in the index and must be indexed first
- ├─ IndexBuilding       the words of a team's index are indexed anew
+ ├─ IndexBuilding       the words of a team's index are indexed again
  ├─ SearchTimeout       the search reached its deadline and was interrupted
  └─ ProviderFailed      the provider itself failed: disk error, damage, or unreachable
          └─ IndexDamaged    a team's index is damaged and must be rebuilt
@@ -35,12 +35,12 @@ class SearchTimeout(ProviderError):
 
 
 class IndexBuilding(ProviderError):
-    """The postings of a team's index are made anew from its texts. Searches are refused meanwhile."""
+    """The postings of a team's index are rebuilt from its texts. Searches are refused meanwhile."""
 
     def __init__(self, team_id: str, building: Building) -> None:
         self.building = building
         super().__init__(
-            f"The words of {team_id} are indexed anew: {building.done} of {building.total} passages.", retryable=True
+            f"The words of {team_id} are indexed again: {building.done} of {building.total} passages.", retryable=True
         )
 
 

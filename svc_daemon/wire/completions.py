@@ -112,7 +112,7 @@ class CompletionCreate(ScopedBody):
 
 
 class QuotedPlace(RequestBody):
-    """Where a quote stands, as an answer says it."""
+    """Where a quote is, as an answer says it."""
 
     char_start: int
     char_end: int
@@ -123,7 +123,7 @@ class QuotedPlace(RequestBody):
 
 
 class QuoteToCheck(RequestBody):
-    """A quote that an answer cites, and what stands above it in its document.
+    """A quote that an answer cites, and what is above it in its document.
 
     With a source and a location, as the `sources` of an answer have them, the quote is also proven.
     """
@@ -161,7 +161,7 @@ ProofResult = Literal["proven", "not_found", "elsewhere", "bytes_changed", "byte
 
 
 class CheckedQuote(TypedDict):
-    """Whether a quote stands in its source, and whether the sentences that cite it say what it says."""
+    """Whether a quote is in its source, and whether the sentences that cite it say what it says."""
 
     number: int
     #: Null if the quote was sent without its source.

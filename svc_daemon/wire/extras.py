@@ -12,7 +12,7 @@ from svc_daemon.wire.versions import DISTRIBUTION
 def install_command(extra: str) -> str:
     """Return the command that installs an optional extra.
 
-    A name that stands in no index helps nobody who has installed a checkout or a file. Places on the machine of a
+    A name that is in no index helps nobody who has installed a checkout or a file. Places on the machine of a
     service are not named, since its clients see the command.
     """
     try:

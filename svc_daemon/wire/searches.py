@@ -111,7 +111,7 @@ class SearchResult(Freshness):
 
 
 class SuggestedWord(TypedDict):
-    """A word of the query that stands nowhere, and one of what was searched that may have been meant."""
+    """A word of the query that occurs nowhere, and one of what was searched that may have been meant."""
 
     word: str
     instead: str

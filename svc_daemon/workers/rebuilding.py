@@ -37,7 +37,7 @@ RECHUNK_READS = 3
 LEAST_SHARE = 0.9
 #: Why a document keeps its text although a newer reader has read it.
 KEPT = "The text is that of an older version, because this one can't read as much of the document."
-#: How often to look whether new sources still wait to be indexed, or an index is made anew, in seconds.
+#: How often to look whether new sources still wait to be indexed, or an index is rebuilt, in seconds.
 LOOK_S = 0.25
 #: Delay after a round with failures, in seconds. It doubles each time, up to the maximum.
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
@@ -48,7 +48,7 @@ class RebuildingWorker(TaskWorker):
 
         claim  ->  delete the index file  ->  read missing documents until there are none  ->  finish (one transaction)
 
-    If the index only has to make its list of words anew, its file stays, and the worker waits until it has done so.
+    If the index only has to rebuild its list of words, its file stays, and the worker waits until it has done so.
 
     Small documents are read in groups, each group by one child process. A document that could not be read in its group
     is read again by a child process of its own.

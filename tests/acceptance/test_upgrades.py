@@ -148,7 +148,7 @@ def test_data_of_the_first_schema_opens_and_replays_its_idempotency_keys(
         replayed = upload(client, BUCKET, "0.md", b"# Note 0\n\nThe umber quay.\n", key="k0").raise_for_status()
         assert replayed.json()["id"] == "src_01m8hgw5wfj3r06wyw388e992g"
         assert len(list_sources(client, BUCKET)) == 2
-        # The words of the index are indexed anew, from its own texts.
+        # The words of the index are indexed again, from its own texts.
         wait_until(lambda: client.get("/v1/search", params={"q": "umber quay"}).is_success, "searches work")
         assert len(search(client, "umber quay", BUCKET)) == 2
     installation.stop()

@@ -46,7 +46,7 @@ class Page:
         return url
 
     def open(self, place: str) -> None:
-        """Open a view by its address, in a page that is loaded anew."""
+        """Open a view by its address, in a page that is loaded again."""
         self.driver.get("about:blank")
         self.driver.get(f"{self.base_url}/console/{place}")
 

@@ -53,7 +53,7 @@ def _assert_sources(client: httpx.Client, promised: Promised) -> None:
         assert answer.status_code == 200, f"lost: {document}: {answer.text}"
         if source_id in promised.ready:
             shown = answer.json()
-            # A backup has no list of words, which is made anew after a restore.
+            # A backup has no list of words, which is rebuilt after a restore.
             is_restored = any(what.startswith("restore") for what in promised.log)
             is_ready = shown["ready"] or (is_restored and shown["ready_withheld_by"] == "team_store_maintenance")
             assert is_ready, f"no longer ready: {answer.text}"

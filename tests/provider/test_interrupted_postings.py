@@ -1,4 +1,4 @@
-"""Postings of which a writer is lost, a folder closed, or a team deleted, while something is written or made anew."""
+"""Postings of which a writer is lost, a folder closed, or a team deleted, while something is written or rebuilt."""
 
 import os
 import shutil

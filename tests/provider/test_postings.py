@@ -53,7 +53,7 @@ def test_an_index_of_the_version_before_is_found_by_its_words_again_and_keeps_it
     assert (found(provider, "fox"), found(reopened(), "cat")) == ([], ["src_1"])
 
 
-# Made anew
+# Rebuilt
 
 
 def test_while_postings_are_made_searches_are_refused_and_writes_are_not(

@@ -28,6 +28,8 @@ PARSERS = ("svc_daemon.wire.parsing", "svc_daemon.core.json_bodies")
 #: a TaskGroup leaves a cancellation behind that breaks the next `asyncio.timeout`.
 BROKEN = re.compile(r"""\)[*+?]\+["(|<{}\\]|\bTaskGroup\(""")
 UNFINISHED = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
+#: Words of no plain English that are easily said in others, such as again, rebuilt, anyone.
+DIALECT = re.compile(r"\b(anew|whoever)\b", re.IGNORECASE)
 
 ALL = modules("svc_daemon", "svc_cli", "tests")
 
@@ -87,6 +89,11 @@ def test_broad_excepts_and_sql_are_only_where_they_belong() -> None:
 
 def test_every_module_opens_with_what_it_owns_and_nothing_is_marked_as_unfinished() -> None:
     assert (silent(ALL), found(UNFINISHED, ALL)) == ([], [])
+
+
+def test_the_words_of_the_source_are_plain() -> None:
+    assert found(DIALECT, modules()) == []
+    assert found(DIALECT, [Module("sample", "# Made anew\n# Made again\n")]) == ["sample:1"]
 
 
 def test_nothing_is_used_that_an_early_python_gets_wrong() -> None:

@@ -124,7 +124,7 @@ class Reporter:
 
 
 def _report_of(state: Json) -> "WatchedMappingDict":
-    """Return what the service is told of a watcher's state: nothing about this machine, such as its folders."""
+    """Return what is reported to the service of a watcher's state: nothing about this machine, such as its folders."""
     troubles = [str(state["error"]["message"])] if state["error"] else []
     troubles += [str(each["message"]) for each in state["withheld"]]
     if state["unwatched"]:

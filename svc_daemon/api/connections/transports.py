@@ -64,7 +64,7 @@ class ClientTransport(asyncio.Transport):
         self._cut = asyncio.get_running_loop().call_later(self._limits.linger_s, self._transport.abort)
         self._transport.resume_reading()
         try:
-            # TLS can't close only one direction. `Connection: close` tells the client that no other response follows.
+            # TLS can't close only one direction. `Connection: close` says that no other response follows.
             if self._transport.can_write_eof():
                 self._transport.write_eof()
         except OSError:

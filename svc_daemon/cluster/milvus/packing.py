@@ -63,7 +63,7 @@ class PackedTerms:
         return f" {' '.join(map(encode_term, terms))} " in self._words
 
     def weigh(self, word: QueryWord) -> tuple[float, int]:
-        """Return the weight of the best way in which the word stands here, and how often it does; 0 if it doesn't."""
+        """Return the weight of the best way in which the word occurs here, and how often it does; 0 if it doesn't."""
         best = (0.0, 0)
         for way in word.alternatives:
             often = self._counts[way.in_forms][encode_term(way.terms[0])]

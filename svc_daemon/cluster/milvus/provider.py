@@ -86,7 +86,7 @@ class MilvusProvider:
         return False
 
     def find_building(self, team_id: str) -> None:
-        """Words are never indexed anew without their documents."""
+        """Words are never indexed again without their documents."""
 
     def list_teams(self) -> list[str]:
         return editions.list_teams(self._server)

@@ -299,7 +299,7 @@ def _causes_of(error: BaseException) -> Iterator["psycopg.Error"]:
 
 
 def unavailable(error: BaseException) -> StoreUnavailable:
-    """Return the error that tells clients why the server can't be used."""
+    """Return the error that says why the server can't be used."""
     return StoreUnavailable(f"PostgreSQL can't be used: {find_cause(error)}.", ENGINE)
 
 

@@ -1,7 +1,7 @@
 """Guesses the encoding of text that is not UTF-8 and doesn't say what it is.
 
-Each encoding explains the bytes as characters. What is rare in the languages of that encoding, or stands where it never
-stands (a capital or a symbol within a word, letters of two scripts side by side), costs more. The cheapest explanation
+Each encoding explains the bytes as characters. What is rare in the languages of that encoding, or occurs where it never
+occurs (a capital or a symbol within a word, letters of two scripts side by side), costs more. The cheapest explanation
 wins. The costs are about -ln of a probability, so that those of encodings with one and with two bytes can be compared.
 
 By hand: of chardet's 385 test files this module reads all, and charset-normalizer 3.5 reads 137 of 151. Of pieces of 60
@@ -110,7 +110,7 @@ _ALONE = re.compile(rb"(?<![A-Za-z\x80-\xff])[\x80-\xff](?![A-Za-z\x80-\xff])")
 
 
 def sample(data: bytes) -> bytes:
-    """Return the places of a text that tell its encoding: bytes beyond ASCII with what is around them."""
+    """Return the places of a text that show its encoding: bytes beyond ASCII with what is around them."""
     if len(data) <= SAMPLE_BYTES:
         return data
     places: list[bytes] = []

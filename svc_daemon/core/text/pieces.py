@@ -1,4 +1,4 @@
-"""Pieces: cuts what stands between two blanks of a text into words, and finds what is to be kept whole beside them.
+"""Pieces: cuts what is between two blanks of a text into words, and finds what is to be kept whole beside them.
 
 Each piece becomes a string that shows the kind of each of its characters, such as `AAAA.aa` for `READ.me`, and is cut
 by that.

@@ -14,7 +14,7 @@ from svc_daemon.core.text.terms import (
     recall_terms,
 )
 
-#: Where a word stands: the offsets of its start and end.
+#: Where a word is: the offsets of its start and end.
 Place = tuple[int, int]
 
 #: For texts in ASCII: makes all letters small and all white space blanks; the signs.
@@ -48,7 +48,7 @@ class PlaceFinder:
         self._short: dict[tuple[str, str], list[list[Place]]] = {}
 
     def find(self, text: str, language: str) -> list[list[Place]]:
-        """For each word of the query, find where it stands in a text in this language, in order."""
+        """For each word of the query, find where it is in a text in this language, in order."""
         known = self._short.get((text, language)) if len(text) <= _SHORT else None
         if known is not None:
             return known

@@ -72,7 +72,7 @@ class QueryWord:
 
 
 class PlacedTerm(NamedTuple):
-    """A term, and where it stands in its piece of text."""
+    """A term, and where it is in its piece of text."""
 
     term: str
     in_forms: bool
@@ -178,7 +178,7 @@ class _Known(dict[str, tuple[str, str]]):
     def __missing__(self, piece: str) -> tuple[str, str]:
         word = piece.lstrip(_BEFORE).rstrip(_AFTER)
         if word.isascii() and word.isalpha() and word[1:].islower():
-            # A plain word, which most are: its signs tell nothing.
+            # A plain word, which most are: its signs say nothing.
             term, others = spell(word.lower(), self.language)
             found = term, " ".join(others)
         elif (kept := self.old.get(piece)) is None:

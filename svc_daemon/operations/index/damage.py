@@ -26,7 +26,7 @@ async def rebuild_damaged(context: Context) -> None:
     while context.wakes.building:
         team_id = next(iter(context.wakes.building))
         if context.read(partial(find_team, team=team_id)) is not None and await find_building(context, team_id):
-            log.warning("the words of %s are indexed anew from its texts, and its sources are not ready", team_id)
+            log.warning("the words of %s are indexed again from its texts, and its sources are not ready", team_id)
             await context.write(lambda connection: queue_rebuild(connection, context.ids, team_id, stage=INDEX))  # noqa: B023 - run at once
         context.wakes.building.discard(team_id)
     while context.wakes.damaged:
@@ -60,7 +60,7 @@ async def _rebuild_damaged(context: Context, team_id: str) -> None:
 
 
 async def find_building(context: Context, team_id: str) -> Building | None:
-    """Return how far the index makes anew what searches need; None if it doesn't, or is damaged."""
+    """Return how far the index has rebuilt what searches need; None if it rebuilds nothing, or is damaged."""
     try:
         return await asyncio.to_thread(context.provider.find_building, team_id)
     except IndexDamaged:
@@ -68,5 +68,5 @@ async def find_building(context: Context, team_id: str) -> Building | None:
 
 
 async def note_building(context: Context, task: TaskRow, building: Building) -> None:
-    """Record how far the index has made anew what searches need."""
+    """Record how far the index has rebuilt what searches need."""
     await context.write(lambda c: tasks.update_progress(c, task, INDEX, building.done, building.total))

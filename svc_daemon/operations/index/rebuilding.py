@@ -1,7 +1,7 @@
 """Rebuilds a team's search index from the stored files, and splits texts again after a change of chunk sizes.
 
 During a rebuild, the team's searches are refused and its sources are not ready. After a crash, the rebuild continues
-with the sources that the new index lacks. Where the index itself makes anew what only searches need, a rebuild waits
+with the sources that the new index lacks. Where the index itself rebuilds what only searches need, a rebuild waits
 for that.
 
 A source whose text is split again stays ready. Searches use the old chunks until the index has all of the new chunks.
@@ -338,8 +338,8 @@ async def finish_rechunk(context: Context, reading: SourceReading, extraction: E
         if source.is_swapping:
             # The old text is not that of the stored bytes, so no hit in it counts any more.
             done = replace(end_swap(connection, done), valid_from=None, updated_at=context.clock.timestamp())
-            told = source_event(EventType.SOURCE_UPDATED, done, refresh={"outcome": "changed"}, sha256=done.sha256)
-            record_events(connection, context.ids, source.team_id, [told])
+            event = source_event(EventType.SOURCE_UPDATED, done, refresh={"outcome": "changed"}, sha256=done.sha256)
+            record_events(connection, context.ids, source.team_id, [event])
         update_state(connection, done)
         if set(source.places) != set(reading.source.places):
             # The source has joined or left a bucket since it was read, so schedule an update of the index.

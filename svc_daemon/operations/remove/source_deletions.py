@@ -108,7 +108,7 @@ def remove_source(
     replaced_by: str | None = None,
     key_id: str | None = None,
 ) -> None:
-    """Delete the source's rows, and add a tombstone: a row that tells the sweeper what else to remove."""
+    """Delete the source's rows, and add a tombstone: a row that says what else the sweeper has to remove."""
     now = context.clock.timestamp()
     if replaced_by is not None:
         give_names(connection, source.team_id, source.id, replaced_by)

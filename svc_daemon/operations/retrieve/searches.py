@@ -216,7 +216,7 @@ def _ask(context: Context, team_id: str, query: SearchQuery) -> HitPage:
     except IndexBuilding as error:
         raise ServiceError(
             ErrorCode.TEAM_STORE_MAINTENANCE,
-            "The words of the team's documents are being indexed anew; try again shortly.",
+            "The words of the team's documents are being indexed again; try again shortly.",
             retry_after_seconds=retry_after_s(error.building.elapsed_s, error.building.done, error.building.total),
         ) from error
     except ProviderError as error:

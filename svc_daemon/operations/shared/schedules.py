@@ -80,8 +80,8 @@ def record_try(
         spare_host(connection, noted.refresh_host, context.clock.timestamp(asked_s))
     if verdict.is_news:
         facts = {"outcome": str(outcome), "failures": verdict.refresh["failures"], "error": error}
-        told = source_event(EventType.SOURCE_UPDATED, noted, refresh=facts)
-        record_events(connection, context.ids, noted.team_id, [told])
+        event = source_event(EventType.SOURCE_UPDATED, noted, refresh=facts)
+        record_events(connection, context.ids, noted.team_id, [event])
     return verdict.is_over
 
 

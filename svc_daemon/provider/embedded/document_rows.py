@@ -7,11 +7,11 @@ from svc_daemon.provider.embedded import documents, embeddings
 from svc_daemon.provider.embedded.packing import SLICE_CHUNKS, ChunkRow, PackedDocument, Wording
 from svc_daemon.provider.embedded.schema import KeyRange, overwriting
 
-#: With more chunks than this, writing all rows and postings anew would take too long.
+#: With more chunks than this, writing all rows and postings again would take too long.
 RENEW_MOST = 5_000
 #: With more free pages than this, 200 MB, overwriting them would take too long.
 OVERWRITE_MOST_PAGES = 50_000
-#: A larger index is written anew if more than this share of its chunks was removed, or the first of them was removed
+#: A larger index is written again if more than this share of its chunks was removed, or the first of them was removed
 #: this many seconds ago.
 REMOVED_SHARE, REMOVED_S = 0.1, 86_400
 
@@ -212,7 +212,7 @@ def purge(connection: sqlite3.Connection) -> None:
                 {"size": (pages + 1) * page_bytes},
             )
             connection.execute("DELETE FROM texts WHERE document_key = -1")
-        # Where SQLite has moved a row to another page, the old page may still have its bytes, so write all pages anew.
+        # Where SQLite has moved a row to another page, the old page may still have its bytes, so write all pages again.
         for table in ("documents", "texts", "chunks") if chunks <= RENEW_MOST else ():
             connection.execute(f"CREATE TEMP TABLE moved AS SELECT * FROM {table}")  # noqa: S608 - our own names
             connection.execute(f"DELETE FROM {table}")  # noqa: S608

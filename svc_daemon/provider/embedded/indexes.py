@@ -1,6 +1,6 @@
 """One team's open index: its rows, its postings, and the numbers that connect them.
 
-The postings are made anew from the rows, in a folder beside the old one, if they are missing or damaged, or to remove
+The postings are rebuilt from the rows, in a folder beside the old one, if they are missing or damaged, or to remove
 the words of deleted documents for good. Without usable postings, searches are refused until then.
 """
 
@@ -49,7 +49,7 @@ class TeamIndex:
     ) -> None:
         """Open `database`, whose postings are in a folder in `folder`.
 
-        `on_building` is called with the team's id when postings are made anew and there are none to search meanwhile.
+        `on_building` is called with the team's id when postings are rebuilt and there are none to search meanwhile.
         """
         self.team_id = team_id
         self._on_building = on_building
@@ -64,14 +64,14 @@ class TeamIndex:
         self._numbers: list[int] = []
         #: Numbers whose postings were removed since the index was opened.
         self._cleared: set[int] = set()
-        #: When the postings began to be made anew, in monotonic seconds, and of how many chunks they are made so far.
+        #: When the postings began to be rebuilt, in monotonic seconds, and of how many chunks they are made so far.
         self._began_s, self._done, self._total = 0.0, 0, 0
         self._closed = threading.Event()
         self._builder: threading.Thread | None = None
         self._building = threading.Lock()
 
     def open(self) -> None:
-        """Remove what an earlier process has left half done, and open the postings, or begin to make them anew."""
+        """Remove what an earlier process has left half done, and open the postings, or begin to rebuild them."""
         for key in self.database.read(document_rows.list_hidden):
             remove_hidden(self.database, key)
         number, building = self.database.read(document_rows.find_postings)
@@ -80,7 +80,7 @@ class TeamIndex:
             try:
                 self._postings = self._open_checked(number)
             except (PostingsDamaged, OSError) as error:
-                log.warning("the postings of %s are made anew from its texts: %s", self.team_id, error)
+                log.warning("the postings of %s are rebuilt from its texts: %s", self.team_id, error)
         if self._postings is None and not self.database.read(documents.count_posted):
             self._postings = Postings(self._folder_of(number + 1), is_new=True)
             self.database.write(lambda connection: document_rows.name_postings(connection, number + 1, 0))
@@ -88,7 +88,7 @@ class TeamIndex:
             self._start_building()
 
     def close(self) -> None:
-        """Stop making postings anew, and close them."""
+        """Stop rebuilding postings, and close them."""
         self._closed.set()
         with _turns:
             _turns.notify_all()
@@ -107,7 +107,7 @@ class TeamIndex:
         raise IndexBuilding(self.team_id, self._progress())
 
     def building(self) -> Building | None:
-        """Return how far the postings are made anew; None if there are postings to search."""
+        """Return how far the postings are rebuilt; None if there are postings to search."""
         return None if self._postings is not None else self._progress()
 
     def _progress(self) -> Building:
@@ -161,7 +161,7 @@ class TeamIndex:
 
     @contextmanager
     def _to_write(self) -> Iterator[Postings | None]:
-        """Lend the postings. If a write fails, and their files are damaged, they are made anew."""
+        """Lend the postings. If a write fails, and their files are damaged, they are rebuilt."""
         postings = self._postings
         try:
             yield postings
@@ -170,7 +170,7 @@ class TeamIndex:
                 try:
                     check_files(postings.folder)
                 except PostingsDamaged as damaged:
-                    log.warning("the postings of %s are made anew from its texts: %s", self.team_id, damaged)
+                    log.warning("the postings of %s are rebuilt from its texts: %s", self.team_id, damaged)
                     self._postings = None
                     postings.close()
                     self._start_building()
@@ -199,7 +199,7 @@ class TeamIndex:
             )
 
     def build(self) -> None:
-        """Make the postings anew from the rows, and use them instead of the old ones.
+        """Rebuild the postings from the rows, and use them instead of the old ones.
 
         After a kill, the next call goes on where this one was.
         """
@@ -244,7 +244,7 @@ class TeamIndex:
                 _turns.notify()
 
     def _fill(self, target: Postings) -> None:
-        """Add all documents to postings that are made anew, until the index is closed."""
+        """Add all documents to postings that are rebuilt, until the index is closed."""
         while missing := self._list_missing(target):
             wanted = self.database.read(documents.count_posted)
             self._total = sum(wanted.values())

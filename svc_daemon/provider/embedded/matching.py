@@ -97,9 +97,9 @@ class Matcher:
     def list_near(
         self, scope: Scope, number: int, limit: int, is_there: Callable[[Iterable[int]], set[int]]
     ) -> Iterator[list[int]]:
-        """If a word of the query stands nowhere, yield chunks with a word that may be meant, the nearest first.
+        """If a word of the query occurs nowhere, yield chunks with a word that may be meant, the nearest first.
 
-        A word that stands elsewhere in the index was hardly mistyped.
+        A word that occurs elsewhere in the index was hardly mistyped.
         """
         word = self._parsed.words[number].text
         if self._counts[number] or not may_be_mistaken(word):
@@ -145,8 +145,8 @@ class Matcher:
     def _word(self, number: int) -> _Query:
         """Match chunks that have the word, or whose document is called by it.
 
-        How often a word stands in a way that is not its stem says little, so these ways add a constant. But a code that
-        has no stem counts as often as it stands, so that those come first that have it in more than their headings.
+        How often a word occurs in a way that is not its stem says little, so these ways add a constant. But a code that
+        has no stem counts as often as it occurs, so that those come first that have it in more than their headings.
         """
         weight, idf_ = self._parsed.words[number].weight, self._idfs[number]
         ways = [way for way in self._ways[number] if self._occurs(way)]
@@ -168,7 +168,7 @@ class Matcher:
         return _boosted(_Query.boolean_query([(_SHOULD, part) for part in parts]), weight)
 
     def _named(self, number: int) -> list[Alternative]:
-        """List the ways in which this word of the query stands in names."""
+        """List the ways in which this word of the query occurs in names."""
         return [way for way in self._ways[number] if len(way.terms) == 1 and self._count("name", name_term(way))]
 
     def _pairs(self) -> list[_Query]:
@@ -195,7 +195,7 @@ class Matcher:
         return [*word.alternatives, *apart]
 
     def _count_having(self, ways: Iterable[Alternative]) -> int:
-        """Count the chunks with a word. Where it stands as several words only, count those with the rarest of them."""
+        """Count the chunks with a word. Where it occurs as several words only, count those with the rarest of them."""
         single = [
             count
             for way in ways

@@ -133,7 +133,7 @@ def cut_batches(documents: Sequence[PackedDocument]) -> Iterator[list[PackedDocu
         yield batch
 
 
-#: Postings that are made anew are committed after this many chunks.
+#: Postings that are rebuilt are committed after this many chunks.
 COMMIT_CHUNKS = 5_000
 
 

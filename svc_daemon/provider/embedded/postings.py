@@ -47,7 +47,7 @@ _SUFFIXES = (".idx", ".pos", ".term", ".store", ".fast", ".fieldnorm")
 _MANY_FILES = 32
 #: How the library names the number of an error of the system.
 _NUMBER = re.compile(r"os error (\d+)|Os \{ code: (\d+)")
-#: What tells nothing about a file that can't be read.
+#: What says nothing about a file that can't be read.
 _LACKS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 #: Tantivy's own files beside those of segments.
 _LOCKS = frozenset({".tantivy-writer.lock", ".tantivy-meta.lock"})
@@ -118,7 +118,7 @@ class Postings:
     """A folder of postings. Its writes must be serialized by the caller; searches may run meanwhile."""
 
     def __init__(self, folder: Path, *, is_new: bool = False) -> None:
-        """Check the folder, or make it anew if `is_new`. Raises PostingsDamaged or OSError."""
+        """Check the folder, or make it again if `is_new`. Raises PostingsDamaged or OSError."""
         self.folder = folder
         #: Held while anything is opened, written or closed.
         self._lock = threading.Lock()
@@ -261,7 +261,7 @@ class Postings:
     def _close_if_idle(self, uses: int) -> None:
         with self._lock:
             self._closing = None
-            # What was not committed would be lost with the writer, and the commit after it would not tell.
+            # What was not committed would be lost with the writer, and the commit after it would not report it.
             if self._uses == uses and not self._is_changed:
                 self._close_writer()
             elif self._writer is not None:
@@ -359,7 +359,7 @@ def translated() -> Iterator[None]:
 def find_lack() -> int | None:
     """Return the number of the error with which a few files can't be opened now; None if they can.
 
-    Of an error in a thread of its own, the library tells only that there was one.
+    Of an error in a thread of its own, the library reports only that there was one.
     """
     opened: list[int] = []
     try:

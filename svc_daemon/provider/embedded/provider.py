@@ -42,7 +42,7 @@ class EmbeddedProvider:
         `on_broken` is called if a write to an index fails. That index then refuses writes until a restart.
 
         `on_damaged` is called once for each damaged index, on any thread, with its team's id, and `on_building` when
-        the words of its documents begin to be indexed anew. `signs_bytes` limits the cache for semantic searches.
+        the words of its documents begin to be indexed again. `signs_bytes` limits the cache for semantic searches.
         """
         self._files = IndexFiles(folder, on_broken=on_broken, on_damaged=on_damaged, on_building=on_building)
         self._clock = clock

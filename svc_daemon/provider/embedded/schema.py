@@ -4,7 +4,7 @@
 - `vectors` has full vectors. `signs` has one bit per component of each vector. Searches scan `signs` first.
 - `embedded_at` is the `vector_revision` of the index at which a document's vectors last changed.
 - A document is hidden while it is written or removed. Searches and counts ignore hidden documents.
-- The postings, which tell what words are in which chunks, are in a folder beside the file. They are made from the rows,
+- The postings, which say what words are in which chunks, are in a folder beside the file. They are made from the rows,
   and can always be made again. They know a document by its `posted_as`, a number that changes with its buckets and
   names, and a search ignores what they have under a number that no document has. So each change of a document becomes
   visible with a commit of the file.
@@ -105,7 +105,7 @@ STATEMENTS = (
     "CREATE INDEX memberships_by_bucket ON memberships (bucket_id, chunks)",
     # `revision` changes with the documents, `vector_revision` only with the vectors. `last_key` is the highest number
     # that a document or its postings ever had. `removed` counts the chunks that were removed since the postings were
-    # made anew, the first of them at `removed_at`, a Julian date. `postings` and `building` are the numbers of folders;
+    # rebuilt, the first of them at `removed_at`, a Julian date. `postings` and `building` are the numbers of folders;
     # 0 is none.
     """
     CREATE TABLE totals (

@@ -254,7 +254,7 @@ def park_task(
 
 
 def abandon_task(connection: Connection, task_id: str, error: SourceError, finished_at: str) -> None:
-    """End a task and its source as `failed`, whoever holds the task, without reading their rows."""
+    """End a task and its source as `failed`, no matter who holds the task, without reading their rows."""
     values = {"id": task_id, "error": json.dumps(error), "finished_at": finished_at}
     connection.execute(
         "UPDATE tasks SET status = 'failed', error = :error, finished_at = :finished_at, lease_until_s = NULL"

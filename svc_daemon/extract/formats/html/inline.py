@@ -1,4 +1,4 @@
-"""The text of a block while it is collected: what inline elements join, and what stands apart within the block."""
+"""The text of a block while it is collected: what inline elements join, and what is apart within the block."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping

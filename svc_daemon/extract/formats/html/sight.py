@@ -85,7 +85,7 @@ class NodeStyle(NamedTuple):
 
     #: Why the element and all within it is unseen; empty if it isn't.
     hidden: str = ""
-    #: `block` or `apart` if an element stands apart from the text beside it.
+    #: `block` or `apart` if an element is apart from the text beside it.
     box: str = ""
     has_no_size: bool | None = None
     is_invisible: bool | None = None
@@ -235,7 +235,7 @@ def _find_background(declared: Mapping[str, str]) -> Colour | None:
             colour = _read_colour(value)
             is_clear = colour == _CLEAR or (colour is None and not _INHERITED.isdisjoint(_WORDS.findall(value)))
             found = found if is_clear else colour or _UNKNOWN
-    # What is placed over other elements stands on them.
+    # What is placed over other elements is on them.
     is_over = "z-index" in declared or declared.get("position") in {"absolute", "fixed", "sticky"}
     return _UNKNOWN if found is None and (is_over or declared.get("margin-top", "").startswith("-")) else found
 

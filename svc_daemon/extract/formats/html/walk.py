@@ -29,7 +29,7 @@ class OpenList:
         self._next = _integer(attributes.get("start"), 1)
 
     def mark(self, value: str | None) -> str:
-        """Return what stands before the next item, whose number may be given; empty if it has none."""
+        """Return what is before the next item, whose number may be given; empty if it has none."""
         if not self._is_numbered:
             return ""
         number = _integer(value, self._next)
@@ -135,7 +135,7 @@ class _PageWalk:
         self._tables: list[OpenTable] = []
         self._lists: list[OpenList] = []
         self._code = self._menus = 0
-        #: What stands before the first text of a list item; None if no item has just begun.
+        #: What is before the first text of a list item; None if no item has just begun.
         self._marker: str | None = None
 
     def finish(self) -> Walked:

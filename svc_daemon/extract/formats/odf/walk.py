@@ -54,7 +54,7 @@ class OdfBlock(NamedTuple):
     text: str = ""
     level: int = 0
     cells: tuple[str, ...] = ()
-    #: Whether it stands after the row of a table, and not in the cell.
+    #: Whether it is after the row of a table, and not in the cell.
     is_apart: bool = False
 
 
@@ -169,7 +169,7 @@ class BodyWalk:
             self.flow.add(piece.kind, piece.text)
 
     def close(self) -> tuple[str, list[OdfBlock]]:
-        """Close the innermost place: return its text as one line, and what stands apart."""
+        """Close the innermost place: return its text as one line, and what is apart."""
         pieces = self.places.pop()
         inside = (piece.text or " ".join(filter(None, piece.cells)) for piece in pieces if not piece.is_apart)
         return one_line(" ".join(inside)), [piece for piece in pieces if piece.is_apart]

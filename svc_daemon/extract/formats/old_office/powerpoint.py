@@ -43,7 +43,7 @@ class Deck:
         token, edit = struct.unpack_from("<II", user, 12)
         if token == _ENCRYPTED:
             raise documents.encrypted()
-        #: By its number, where each part stands. Newer edits come first.
+        #: By its number, where each part is. Newer edits come first.
         self.places: dict[int, int] = {}
         self.document = 0
         for _ in range(_EDITS):

@@ -34,7 +34,7 @@ class Group:
     is_shaded: bool = False
     is_tiny: bool = False
     is_hidden: bool = False
-    #: The name of the group, if its text stands apart.
+    #: The name of the group, if its text is apart.
     apart: str = ""
 
     @property
@@ -49,7 +49,7 @@ class Group:
 
 @dataclass(slots=True)
 class OpenParagraph:
-    """A paragraph that is open, with the row of a table in which it stands."""
+    """A paragraph that is open, with the row of a table in which it is."""
 
     pieces: list[str] = field(default_factory=list)
     #: Blocks that follow the paragraph.
@@ -58,7 +58,7 @@ class OpenParagraph:
     level: int = 0
     is_item: bool = False
     in_table: bool = False
-    #: Whether it stands in a shape or on a page that may be dark.
+    #: Whether it is in a shape or on a page that may be dark.
     on_colour: bool = False
     lines: list[str] = field(default_factory=list)
 
@@ -203,7 +203,7 @@ class RtfWalk:
         place.after.clear()
 
     def end_apart(self, name: str) -> None:
-        """End a group whose text stands apart, and put it in its place."""
+        """End a group whose text is apart, and put it in its place."""
         self.end_paragraph()
         ended = self.places.pop()
         text = "\n".join(filter(None, (*ended.lines, *ended.cells)))

@@ -64,7 +64,7 @@ SKIPPED = frozenset(
     )
 )
 READ = frozenset(("shpinst", "annotation", "ud", "moMath", "moMathPara", "footnote", "cs", "atnauthor", "shppict"))
-#: Groups whose text stands apart from the paragraph in which they begin.
+#: Groups whose text is apart from the paragraph in which they begin.
 APART = frozenset(
     (
         *("footnote", "annotation", "shptxt", "atnauthor", "listtext", "pntext", "title"),

@@ -32,7 +32,7 @@ _CODECS = {
 _DELETED, _HIDDEN, _ROW_END, _IN_TABLE = 0x0800, 0x083C, 0x2417, 0x2416
 #: Values of paragraphs; smaller ones are levels of headings.
 _ENDS_ROW, _CELL = 20, 10
-#: Sizes of properties, by the bits that tell them. Six is a length byte with as many bytes.
+#: Sizes of properties, by the bits that give them. Six is a length byte with as many bytes.
 _OPERANDS = (1, 1, 2, 4, 2, 2, 0, 3)
 _PAGE_BYTES = 512
 _CHARACTERS = str.maketrans({"\x0b": "\n", "\x1e": "-", "\x1f": "", "\x01": "", "\x02": "", "\x05": "", "\x08": ""})
@@ -223,7 +223,7 @@ class TextParts:
         text = raw.translate(_CHARACTERS).strip()
         self.buffer.clear()
         if part != "text":
-            # A sign stands before each note and comment.
+            # A sign is before each note and comment.
             self.lines += ["", text] if raw.startswith(("\x02", "\x05")) else [text]
         elif mark == "\x07":
             if value == _ENDS_ROW or (not self.word.is_new and self.was_cell and not text):

@@ -101,7 +101,7 @@ def is_interleaved(textpage: object) -> bool:
 
 
 def join_lone(textpage: object, text: str) -> str:
-    """Put each character that PDFium takes for a line of its own on the line on which it stands, as in a table."""
+    """Put each character that PDFium takes for a line of its own on the line on which it is, as in a table."""
     if not _LONE_BREAK.search(text) or raw.FPDFText_CountChars(textpage) != len(text):
         return text
     boxes = Boxes(raw.FPDFText_GetCharBox, "lrbt")
@@ -245,7 +245,7 @@ def join(segments: Iterable[Segment]) -> str:
 
 
 def beside_labels(segments: list[Segment], values: Iterable[Segment]) -> list[Segment]:
-    """Put each value of a form behind the text that stands before it on its line, else behind the one above it."""
+    """Put each value of a form behind the text that is before it on its line, else behind the one above it."""
     ordered, values = list(segments), list(values)
     if len(ordered) * len(values) > _COMPARED:
         return [*ordered, *values]

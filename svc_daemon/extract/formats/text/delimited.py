@@ -15,7 +15,7 @@ from svc_daemon.extract.formats.text.texts import column_heading, decode
 
 #: The separators of columns. Of two that fit equally well, the first is used: commas may be in numbers.
 _DELIMITERS = "\t;|,"
-#: The line by which Excel is told the separator, and which it doesn't show.
+#: The line that names the separator to Excel, and which it doesn't show.
 _SEPARATOR_LINE = re.compile(r"\"?sep=(.)\"?\s*", re.IGNORECASE)
 #: Number of lines from which the separator is found.
 _TRIED_LINES = 20

@@ -67,7 +67,7 @@ _SIGN = re.compile(r"\\([&%$#_{}])")
 
 
 def read(given: Given) -> Document:
-    """Read LaTeX. What stands before the document, or after it, is code."""
+    """Read LaTeX. What is before the document, or after it, is code."""
     text, warnings = decode(given.data, given.charset)
     marked = MarkedLines(text)
     lines = marked.lines
@@ -123,7 +123,7 @@ def _find_argument(marked: MarkedLines, number: int, command: re.Pattern[str]) -
 
 
 def show(line: str) -> str:
-    """Return a line as it is shown, as far as single commands tell."""
+    """Return a line as it is shown, as far as single commands say."""
     if "\\" in line:
         line = _LETTER.sub(lambda found: _LETTERS[found[1]], _ACCENT.sub(_accented, line))
         line = _SIGN.sub(r"\1", _TYPE.sub(r"\1", _TYPE.sub(r"\1", _UNSEEN.sub("", _NOTE.sub(r" \\\1", line)))))

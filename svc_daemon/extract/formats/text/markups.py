@@ -52,7 +52,7 @@ class _RstReader:
     def __init__(self, marked: MarkedLines) -> None:
         self._marked = marked
         self._lines = marked.lines
-        #: The characters of headings in the order of their levels, and whether a line stands above the heading.
+        #: The characters of headings in the order of their levels, and whether a line is above the heading.
         self._styles: list[tuple[str, bool]] = []
 
     def take(self, number: int, line: str) -> int:

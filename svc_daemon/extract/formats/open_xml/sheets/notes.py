@@ -1,4 +1,4 @@
-"""What stands on a sheet beside its cells: comments, drawings, headers and footers for print."""
+"""What is on a sheet beside its cells: comments, drawings, headers and footers for print."""
 
 import re
 from collections.abc import Iterator

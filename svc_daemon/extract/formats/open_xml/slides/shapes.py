@@ -37,7 +37,7 @@ class SlideShape(NamedTuple):
     element: Any
     #: Its kind of placeholder, such as `title`; None if it is none.
     placeholder: str | None
-    #: Left, top, right and bottom edge; None if its layout says where it stands.
+    #: Left, top, right and bottom edge; None if its layout says where it is.
     edges: tuple[float, float, float, float] | None
     #: Whether it, or its group, is switched off.
     is_hidden: bool

@@ -53,7 +53,7 @@ def frame_lines(shape: Any) -> Iterator[Line]:
             yield Line(text, "item" if mark is not None and mark.tag == _BULLET else "paragraph", paragraph)
             continue
         kind, start = mark.get("type") or "", number_of(mark.get("startAt"), 1)
-        # A numbering of another kind begins anew.
+        # A numbering of another kind begins again.
         counts[level] = (kind, counts[level][1] + 1 if level in counts and counts[level][0] == kind else start)
         spelling = next((spelled for name, spelled in _SPELLINGS.items() if kind.startswith(name)), "decimal")
         shape = next((ending for name, ending in _ENDINGS.items() if kind.endswith(name)), "{}")

@@ -241,7 +241,7 @@ class _Walker:
         self._add_attached(attached)
 
     def read_cell(self, cell: Any, above: dict[int, str], column: int) -> tuple[str | None, int, list[Any]]:
-        """Return a cell's text, in how many columns it stands, and the tables in it."""
+        """Return a cell's text, how many columns it spans, and the tables in it."""
         marks = marks_of(cell.find(_CELL_PROPERTIES))
         span, merge, old_merge = (marks.get(name) for name in _SPANS)
         width = 1 if span is None else max(1, min(number_of(span.get(_VALUE), 1), 1000))
@@ -310,7 +310,7 @@ class _Walker:
 
 
 def _inside(element: Any, tags: Any, boundary: str) -> Iterator[Any]:
-    """Yield the elements of a table or cell that belong to it, whatever stands around them."""
+    """Yield the elements of a table or cell that belong to it, whatever is around them."""
     wanted = {tags} if isinstance(tags, str) else tags
     for child in element:
         if child.tag == _ALTERNATIVES:

@@ -97,7 +97,7 @@ class RunReader:
         self._flow, self._package, self._styles = flow, package, styles
         #: The part that the paragraphs are from.
         self.part = ""
-        #: Whether text stands on a colour, so that white text is seen.
+        #: Whether text is on a colour, so that white text is seen.
         self.on_colour = False
         self.attached: list[Attached] = []
         self._look = StyleLook()

@@ -118,7 +118,7 @@ def is_coloured(shading: Any) -> bool:
 
 
 def has_backdrop(root: Any) -> bool:
-    """Whether the text of a part stands on a colour, or anywhere on a shape or picture that is behind it."""
+    """Whether the text of a part is on a colour, or anywhere on a shape or picture that is behind it."""
     page = root.find(qname("w:background"))
     if page is not None and (page.get(qname("w:color")) or "auto").lower() not in {"auto", _WHITE}:
         return True
