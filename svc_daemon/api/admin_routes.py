@@ -8,7 +8,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from svc_daemon.api.endpoints import refuse_dry_run_in_body, refuse_dry_run_in_query
-from svc_daemon.api.handlers.services import view_embedding
+from svc_daemon.api.handlers.machine.services import view_embedding
 from svc_daemon.api.requests import body_of, context_of, is_from_browser, is_from_this_machine
 from svc_daemon.api.responses import respond
 from svc_daemon.errors import NotFound, ServiceError

@@ -71,25 +71,21 @@ from svc_daemon.api.handlers import (
     agents,
     batches,
     buckets,
-    completions,
-    console,
     events,
     files,
     imports,
     keys,
     legacy,
     listings,
-    metrics,
     qa,
-    responses,
     searches,
-    services,
     sources,
-    status,
     uploads,
     vectors,
     webhooks,
 )
+from svc_daemon.api.handlers.machine import console, metrics, services, status
+from svc_daemon.api.handlers.openai import completions, responses
 from svc_daemon.api.middleware.hardening import EXCEPTION_HANDLERS, Hardening, middleware
 from svc_daemon.api.openapi import describe
 from svc_daemon.settings.limits import Limits

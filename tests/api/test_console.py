@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from svc_daemon.api.handlers.console import read_files
+from svc_daemon.api.handlers.machine.console import read_files
 from svc_daemon.core.access import api_keys
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import Daemon

@@ -53,7 +53,7 @@ LIBRARY_OWNERS = {
     "rich": ("svc_cli.console", "svc_cli.render", "svc_cli.commands.daily.status"),
     "typer": ("svc_cli.app", "svc_cli.commands", "svc_daemon.command"),
     "opentelemetry": ("svc_daemon.process.telemetry",),
-    "prometheus_client": ("svc_daemon.api.handlers.metrics",),
+    "prometheus_client": ("svc_daemon.api.handlers.machine.metrics",),
     "yaml": ("svc_cli.evals.golden",),
     "watchdog": ("svc_cli.sync.watch",),
     "tantivy": ("svc_daemon.core.text.languages", "svc_daemon.provider.embedded"),

@@ -18,7 +18,6 @@ LONGEST_FILE, USUAL_FILE = 400, 350
 FULLEST_FOLDER = 15
 FULLER_FOLDERS = {
     "svc_daemon.wire": 29,
-    "svc_daemon.api.handlers": 21,
     "svc_daemon.store.rows": 19,
     "svc_daemon.provider.embedded": 16,
     "svc_cli": 16,

@@ -19,7 +19,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from svc_daemon.api.endpoints import ANSWER, Endpoint
-from svc_daemon.api.handlers.completions import (
+from svc_daemon.api.handlers.openai.completions import (
     collect,
     error_halfway,
     read_guidance,

@@ -1,0 +1,1 @@
+"""Handlers of the routes for clients of OpenAI: chat completions and responses."""
