@@ -11,7 +11,7 @@ from tests.acceptance.installations import wait_until
 from tests.acceptance.workloads import BUCKETS, Client, Made, Site
 
 #: How many documents one search looks for, each by its unique word.
-WORDS_AT_ONCE = 8
+WORDS_AT_ONCE = 4
 
 
 def assert_promises_kept(client: httpx.Client, clients: Sequence[Client], site: Site, settle_s: float = 90.0) -> None:
