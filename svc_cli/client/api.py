@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
 
 from svc_cli.client.agents import AgentCalls, AnswerCalls
 from svc_cli.client.batches import BatchCalls
-from svc_cli.client.calls import key_or_random, part
+from svc_cli.client.calls import ListingCalls, key_or_random, part
 from svc_cli.client.connection_pools import Proof
 from svc_cli.client.events import EventCalls
 from svc_cli.client.imports import ImportCalls
-from svc_cli.client.listings import ListingCalls
 from svc_cli.client.retries import RetryPolicy
 from svc_cli.client.sessions import SessionCalls, Storage
 from svc_cli.client.source_lookups import find_source

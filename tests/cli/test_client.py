@@ -59,7 +59,7 @@ def test_invalid_idempotency_key_is_an_api_error_even_if_no_header_can_carry_it(
 def test_sources_yields_every_source_across_pages(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     client.ensure_bucket("paged")
     ids = [client.upload("paged", new(f"{number}.md", b"%d" % number))["id"] for number in range(7)]
-    monkeypatch.setattr("svc_cli.client.listings.PAGE_ROWS", 3)
+    monkeypatch.setattr("svc_cli.client.calls.PAGE_ROWS", 3)
     assert [source["id"] for source in client.sources("paged", status="all")] == ids
 
 

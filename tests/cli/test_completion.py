@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from svc_cli.app import build
-from svc_cli.commands.machine.completion_scripts import FILES, SCRIPTS, grammar_of
+from svc_cli.commands.machine.completion import FILES, SCRIPTS, grammar_of
 from svc_cli.main import BUCKET_NAMES
 from tests.acceptance.installations import Installation, environment
 from tests.cli.odd_servers import OddServer

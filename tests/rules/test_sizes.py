@@ -21,7 +21,6 @@ FULLER_FOLDERS = {
     "svc_daemon.store.rows": 19,
     "svc_daemon.provider.embedded": 16,
     "svc_cli": 16,
-    "svc_cli.client": 16,
 }
 #: Names that show nothing of what a module owns.
 EMPTY_NAMES = {"util", "utils", "helper", "helpers", "common", "misc", "manager", "managers", "base"}
