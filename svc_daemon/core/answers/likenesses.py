@@ -38,7 +38,16 @@ _GROUPS = (
     "dose dosage, tablet pill, ingredient contain, power wattage watt, warranty guarantee, password pass, "
     "distance far length, frequency often, guest visitor, meeting session, decide decision resolve, "
     "receive get grant award, road street, city town, country nation, company firm, tax vat, "
-    "opening opened, member membership, trip journey, ship boat ferry vessel, nurse care, floor storey level"
+    "opening opened, member membership, trip journey, ship boat ferry vessel, nurse care, floor storey level, "
+    "die died death dead, born birth, husband wife spouse marry married, father mother parent, give gave gift donate "
+    "donated present, shut close closed, photo photograph photographs picture pictures, reply answer respond response, "
+    "retake repeat resit, resign resignation quit notice, play played act acted cast star, cold temperature degrees, "
+    "invent inventor inventors, assemble assembly gather meet, evacuate evacuation, loss lose lost, "
+    "outage down downtime failure, rubbish waste trash bin, bicycle bikes, crossing ride sail sailing, "
+    "freeze freezer frozen, thick thickness, sign signature signed, volunteer volunteering charity, "
+    "represent representative represented, apprentice trainee, donor gift, width wide, spin centrifuge, bill invoice, "
+    "dad father, mum mother, shop store, clothes clothing wear, luggage baggage bag, lift elevator, flat apartment, "
+    "autumn fall, garbage rubbish, petrol fuel, film movie, toilet restroom, queue line, timetable schedule"
 )
 
 

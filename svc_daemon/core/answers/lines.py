@@ -16,6 +16,7 @@ _LABEL_WORDS = 3
 _SAYS = re.compile(r"\b(?:is|are|was|were|do|does|did|has|have|had|may|can|must|will|should|not|yes)\b", re.IGNORECASE)
 
 _GAP = re.compile(r" {2,}|\t+")
+_DOT = re.compile(r" +[·•] +")
 #: What the entries of a log begin with.
 STAMP = re.compile(r"\W{0,2}(?:\d{4}-\d\d-\d\d[T ]|\d\d[./]\d\d[./]\d{2,4} |[A-Z]\w\w +\d{1,2} \d\d:|\d\d:\d\d:\d\d)")
 #: The label of a paragraph, in bold, or a few words with a full stop or colon.
@@ -26,7 +27,7 @@ _RUN_IN = re.compile(
 ITEM = re.compile(r"[ \t]*(?:[-*+•‣▪◦][ \t]|(\d{1,3}|[a-z])[.)][ \t])", re.IGNORECASE)
 FIELD = re.compile(
     r"(?P<indent>[ \t>]*(?:[-*+•][ \t]+)?)[\"'*_`]*(?P<key>[^\W\d_][^:=|\n\"*{}\[\]]{0,48}?)[\"'*_`]*"
-    r"(?:[ \t]*=[ \t]*|[ \t]*\.{3,}[ \t]*|:(?!//)[*_]*(?:[ \t]+|$))(?P<value>[^\n]*)"
+    r"(?:[ \t]*=[ \t]*|(?:[ \t]*\.{3,}|[ \t]\.\.)[ \t]*|:(?!//)[*_]*(?:[ \t]+|$))(?P<value>[^\n]*)"
 )
 BRACKETS = re.compile(r"[\s{}\[\](),;]*")
 COLON = re.compile(r"[.!?] +[A-Z][^.:!?\n]{1,60}?:")
@@ -72,9 +73,9 @@ def beside(record: Sequence[FormLine], place: int) -> Iterator[str]:
 
 
 def fields_in(line: str, start: int, before: str) -> Iterator[FormLine]:
-    """Yield the fields of a form's line, which begins at an offset: one, or some that spaces set apart."""
+    """Yield the fields of a form's line, which begins at an offset: one, or some that spaces or dots set apart."""
     begins = bool(ITEM.match(line)) or (bool(before.strip()) and bool(BRACKETS.fullmatch(before)))
-    cells = gapped(line)
+    cells = _DOT.split(line.strip()) if _DOT.search(line) else gapped(line)
     is_split = len(cells) > 1 and all((field := FIELD.match(cell)) and field["value"] for cell in cells)
     for cell in cells if is_split else [line]:
         if match := field_of(cell):

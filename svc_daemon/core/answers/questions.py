@@ -5,9 +5,9 @@ about what is named have one, the others don't answer.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import NamedTuple
 
 from svc_daemon.core.answers.likenesses import likes_of
@@ -29,7 +29,7 @@ HEAD_SHARE = 0.8
 MEASURE_SHARE = 0.75
 #: The weight of the question's own words, compared to words that were added from earlier questions.
 OWN = 2.0
-_ASKING = frozenset(map(stem_of, ["show", "give", "list", "find", "name", "tell", "say", "please", "many", "much"]))
+ASKING = frozenset(map(stem_of, ["show", "give", "list", "find", "name", "tell", "say", "please", "many", "much"]))
 
 #: Words of questions in other languages.
 _ASKING_ELSEWHERE = (
@@ -41,8 +41,10 @@ _ASKING_ELSEWHERE = (
 )
 _INTERROGATIVES = frozenset(_ASKING_ELSEWHERE.split())
 
-_MONEY = r"price|cost|fee\b|how much (?:is|are|was|were|does|do|did|money)|pay|charge|expensive|fare\b|toll\b|budget"
-_MONEY += r"|\brent\b|deposit|\bfine\b|penalty|\btax|salary|wage"
+_MONEY = r"price|\bcost(?:s|ing)?\b|fee\b|how much (?:is|are|was|were|does|do|did|money)|pay|charge|expensive|fare\b"
+_MONEY += (
+    r"|toll\b|budget|\brent\b|deposit|\bfine\b|penalty|\btax|salary|wage|\bkostet|preis\b|\bprix\b|precio|\bcuesta"
+)
 #: Questions for an amount, what it is called, and the units of which an answer has one.
 _ASKED_UNITS = (
     (_MONEY, "price", "€ $ £ ¥ cent"),
@@ -89,10 +91,13 @@ _ASKED_SHAPES = (
         r"\bv?\d+\.\d+",
     ),
     (r"\bcapacity\b", "capacity", r"\b\d+"),
-    (r"\b(?:tele)?phone|\bextension\b|\bfax\b", "phone", r"\d{3}"),
+    (r"\b(?:tele)?phone|\bextension\b|\bfax\b", "phone", r"\d{3}(?![\d.,]* ?(?:[a-z]{1,3}|[°%€£$])(?!\w))"),
     (r"e-?mail address", "mail", "@"),
 )
-_COUNTS = re.compile(r"\b(?:how (?:many|much)|number of) (\w+)|\b(number|code|id|serial|address|ip|pin)\b")
+_COUNTS = re.compile(
+    r"\b(?:(?:how many|number of|wie viele?|combien de|cuánt[oa]s) (\w+)|how much (\w+)|"
+    r"(number|code|id|serial|address|ip|pin)\b)"
+)
 #: Bounds that a question asks for, and what they are called.
 _BOUNDS = ((r"\b(?:from|at) (?:what|which) age", "minimum"), (r"\b(?:up to|until) (?:what|which)\b", "maximum"))
 _LABELLED = re.compile(r"([^\W\d_]+)\W+(?=[\w-]*\d)")
@@ -107,6 +112,9 @@ _ORDINALS = "|".join(_ORDER)
 _SOME_AMOUNT = re.compile(r"(?<![\w-])\d|\b(?:no|none|nothing|never|free)\b", re.IGNORECASE)
 _YEAR = re.compile(r"\b(?:1[5-9]|20)\d\d\b")
 _NO_WORDS = re.compile(r"[\W_]+")
+_TITLE_WORD = re.compile(r"[^\W\d_]+")
+#: The folders and the ending of a title.
+_NAME_ONLY = re.compile(r".*/|\.[a-z]\w{0,4}$")
 _ORDERED = re.compile(rf"\b({_ORDINALS}) ([^\W\d_]+)")
 _AUXILIARY = re.compile(
     r"\b(?:do|does|did|can|may|must|should|will)\b|(?<!what )(?<!which )(?<!who )\b(?:is|are|was|were)\b"
@@ -154,8 +162,11 @@ def measure_of(question: str) -> Measure | None:
     found = [(name, units) for pattern, name, units in _ASKED_UNITS if re.search(pattern, question)]
     shapes = [(name, shape) for pattern, name, shape in _ASKED_SHAPES if re.search(pattern, question)]
     counts = _COUNTS.search(question)
-    counted = (counts[1] or counts[2]) if counts and (not (found or shapes) or counts[1] in UNITS) else ""
-    counted = "" if counted in STOP_WORDS else counted
+    named = (counts[1] or counts[2] or counts[3]) if counts else ""
+    is_counted = counts and (counts[1] or not (found or shapes) or named in UNITS)
+    counted = named if is_counted and named not in STOP_WORDS else ""
+    if counts and counts[1] and counted:
+        found, shapes = [], []
     if UNITS.get(counted):
         found, shapes, counted = [("", UNITS[counted])], [], ""
     if not (found or shapes or counted) or _TWO_PARTS.search(question):
@@ -181,6 +192,8 @@ class Question:
         text = "\n".join(part for passage in passages for part in (*passage.chunk.headings, passage.text))
         self.nowhere = _nowhere(self.question, f"{text} {' '.join(passage.title for passage in passages)}".lower())
         self.needs = needs + _names_known(question, needs, text) + _variants(question, needs, self.nowhere)
+        #: Whether documents are called alike, and the words of the question that tell one of them from the others.
+        self.has_twins, self.told = _told_by_titles(question, self.needs, {each.title for each in passages})
         named_texts = [part for each in passages for part in (each.title, *each.chunk.headings, each.text)]
         whole = _NO_WORDS.sub(" ", "\n".join(named_texts).lower())
         names = (need for need in self.needs if need.kind == "name" and not self.goes_on(need, whole))
@@ -188,16 +201,14 @@ class Question:
         self.groups = [[need for need in self.needs if need.group == group] for group in {n.group for n in self.needs}]
         own = stems_of(question)
         named = {stem_of(word) for need in self.needs for word in words_of(need.text)}
-        foreign = frozenset(map(stem_of, _common_in(self.question)))
         if self.needs:
-            asked = {stem for stem in (own or stems_of(searched)) if stem not in named | _ASKING | foreign}
+            asked = (own or stems_of(searched)) - named - ASKING - set(map(stem_of, common_in(self.question)))
             # In "how much is gas in zone Harbour", the zone only says what Harbour is.
             kinds = (re.finditer(rf"(\w+)\W+{re.escape(need.text)}", question) for need in needs)
             kind = {label_of(match[1]) for found in kinds for match in found if is_familiar(match[1])}
             kind |= {label_of(match[1]) for match in _LABELLED.finditer(question)}
-            asked = (asked - kind or asked) | {
-                stem_of(word) for pattern, word in _BOUNDS if re.search(pattern, self.question)
-            }
+            asked = asked - kind or asked
+            asked |= {stem_of(word) for pattern, word in _BOUNDS if re.search(pattern, self.question)}
             self.weights: Mapping[str, float] = {stem: 1 / chance_of(stem) ** 0.25 for stem in sorted(asked)}
         else:
             # A word of the question that no passage contains has no weight.
@@ -208,9 +219,9 @@ class Question:
         self.measure_weight = MEASURE_SHARE / RARE**0.25 if self.measure and self.needs else 0.0
         self.total = sum(self.weights.values()) + self.measure_weight
         self.words = frozenset(own | named)
-        likes = (likes_of(stem) for stem in self.weights)
-        counting = self.words.union(self.weights, *likes, self.measure.names if self.measure else ())
         #: The words of a text that count.
+        counting = frozenset[str]().union(*map(likes_of, self.words | self.weights.keys()))
+        counting |= self.measure.names if self.measure else frozenset()
         self.counting = cache(lambda text: reading_of(text).words & counting)
         numbers = [re.sub(r"^\D+", "", need.text) for need in self.needs if any(map(str.isdigit, need.text))]
         #: The numbers that the question has: "edition 2024" isn't a number of days in 2024.
@@ -298,7 +309,7 @@ class Question:
         return False
 
 
-def _common_in(question: str) -> frozenset[str]:
+def common_in(question: str) -> frozenset[str]:
     """Return the words of a question in another language than English that say nothing of what is asked."""
     language = guess_language(question)
     return COMMON[language] | _INTERROGATIVES if language not in ("", "en") else frozenset()
@@ -307,7 +318,7 @@ def _common_in(question: str) -> frozenset[str]:
 def _nowhere(question: str, text: str) -> frozenset[str]:
     """Return the words of a question which a text, in lower case, doesn't have, nor what people use for them."""
     stems = set(map(stem_of, set(words_of(text))))
-    common = STOP_WORDS | _common_in(question)
+    common = STOP_WORDS | common_in(question)
     words = (word for word in words_of(question) if word.isalpha() and len(word) > 1 and word not in common)
     return frozenset(word for word in words if likes_of(stem_of(word)).isdisjoint(stems))
 
@@ -325,6 +336,22 @@ def _names_known(question: str, needs: Sequence[Need], text: str) -> list[Need]:
         if re.search(rf"(?:[a-z] {capital}\b|\b{capital} v?\d)", text) and not re.search(rf"\b{word}\b", text):
             found.append(Need(word, "name", word, key=word, group=len(needs) + len(found) + 100))
     return found
+
+
+def _told_by_titles(question: str, needs: Sequence[Need], titles: Iterable[str]) -> tuple[bool, frozenset[str]]:
+    """Return whether titles are alike, and the question's words that tell one from others: "canal" of fenwick-canal.
+
+    Titles are alike if they share at least half of their words. Words of several titles only compare them.
+    """
+    asked = set(words_of(question)) - STOP_WORDS - {word for need in needs for word in words_of(need.text)}
+    names = [frozenset(_TITLE_WORD.findall(_NAME_ONLY.sub("", title.lower()))) - STOP_WORDS for title in titles]
+    alike = [
+        (one, other) for one, other in combinations(names, 2) if 2 * len(one & other) >= max(len(one), len(other)) > 0
+    ]
+    told = {frozenset(asked & (one - other)) for pair in alike for one, other in (pair, pair[::-1])}
+    best = max(map(len, told), default=0)
+    found = [words for words in told if len(words) == best]
+    return bool(alike), frozenset(map(stem_of, found[0] if len(found) == 1 else ()))
 
 
 def _variants(question: str, needs: Sequence[Need], nowhere: frozenset[str]) -> list[Need]:

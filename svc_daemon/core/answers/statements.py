@@ -285,6 +285,8 @@ class _Structure:
         is_ruled = len(rows) > 1 and rows[1] > rows[0] + 1
         if len(self.names) == len(first) > 1:
             heads = self.names
+        elif self.is_form(rows):
+            heads = []
         elif is_ruled or (len(rows) > 1 and not any(map(self.is_value(rows[0]), filter(None, first)))):
             heads, rows = first, rows[1:]
         else:
@@ -300,6 +302,15 @@ class _Structure:
                 around=("; ".join(pairs or cells),),
                 heads=" | ".join(filter(None, heads)),
             )
+
+    def is_form(self, rows: Sequence[int]) -> bool:
+        """Return whether a table has names in its first column and values in its second, from its first row on."""
+        columns = [self.cells(self.line(place)) for place in rows]
+        if any(len(cells) != 2 for cells in columns) or len(columns) < 3:
+            return False
+        has_digit = [any(map(str.isdigit, value)) for _, value in columns]
+        is_name = len(columns[0][1].split()) > 1 and columns[0][1].istitle()
+        return has_digit[0] or (is_name and len(set(has_digit[1:])) > 1)
 
     def is_value(self, at: int) -> Callable[[str], bool]:
         """Return what says of a cell that it is no heading; where spaces set columns apart, headings have no digits."""

@@ -56,8 +56,8 @@ def test_the_best_sentence_is_chosen() -> None:
         ("quay", twice, "The quay is closed in winter."),
         # A name with underscores is matched as a whole.
         ("What is SVC_LIMIT_TAGS?", [limits], "A file has SVC_LIMIT_TAGS tags."),
-        # Prose is preferred to a table row, but a row is quoted if nothing else matches.
-        ("When does the Oslo office open?", [ROWS, prose], "The office in Oslo opens at eight."),
+        # Prose is preferred to a table row where nothing is named, but a row is quoted if nothing else matches.
+        ("When does the office open?", [ROWS, prose], "The office in Oslo opens at eight."),
         ("When does Bergen open?", [bergen, garage], "Bergen | at nine (Office | Opens)"),
     ]:
         assert answer_to(question, *passages) == f"{answer} [1]" + " [2]" * (passages == twice), question
@@ -74,3 +74,59 @@ def test_code_is_quoted_only_if_there_is_nothing_else() -> None:
     asked = "How do I upload reports to a bucket?"
     assert answer_to(asked, prose) == "An upload goes into the bucket that you name. [1]"
     assert "svc upload" in answer_to(asked, passage(code, upload=1.0, bucket=1.0))
+
+
+CANAL = passage("Each lock costs £5. The map was drawn by Ann Field.", title="ferrow-canal.txt", lock=1.0, costs=1.0)
+RAILWAY = passage("Each station costs £9. Ten rounds are played.", title="ferrow-railway.txt", costs=1.0, rounds=1.0)
+GAME = "A player draws the top tile. A player may hold 7 tiles. Remove 20 marked stones with two players."
+ROBIN = "| species | size cm | colour |\n| --- | --- | --- |\n| Robin alba | 14 | red |\n| Robin nigra | 13 | black |"
+CARD = "# Quarry hut\n\n**Owner:** Alpine Club · **Warden:** Ada Moe · **Beds:** 40\n\nThe hut stands on a hill."
+FORM = "Hut sheet\n\nBeds in all .. 40 / 12\nAssembly point ....... lower yard\n"
+PAIRS = "| Beds | 118 in 29 rooms |\n| --- | --- |\n| Warden | Josef Schett |\n| Built | 1931 |"
+
+
+def test_only_what_a_question_asks_for_answers_it() -> None:
+    hut = passage(
+        "The hut of Quarry Tarn is warm. Ada Moe curates it. It was shut because the roof leaks.", title="Quarry Tarn"
+    )
+    for question, passages, answer in [
+        # Who: a name.
+        ("Who curates Quarry Tarn?", [hut], "Ada Moe curates it."),
+        ("Who painted Quarry Tarn?", [hut], ""),
+        # Why: a reason.
+        ("Why was Quarry Tarn shut?", [hut], "It was shut because the roof leaks."),
+        # How many of a thing: a number of this thing, and of nothing else.
+        (
+            "How many tiles may a player of Saltmere hold?",
+            [passage(GAME, title="Saltmere")],
+            "A player may hold 7 tiles.",
+        ),
+        # The row one of whose cells has only words of the question.
+        ("colour of Robin nigra", [passage(ROBIN)], "Robin nigra | 13 | black (species | size cm | colour)"),
+        # The words that tell two titles apart name a thing.
+        ("what does a lock cost in the ferrow canal", [CANAL, RAILWAY], "Each lock costs £5."),
+        ("how many rounds are played in the ferrow railway", [CANAL, RAILWAY], "Ten rounds are played."),
+        ("how many rounds are played in the ferrow canal", [CANAL, RAILWAY], ""),
+    ]:
+        found = quote_best(question, question, passages)
+        assert "".join(piece.text for piece in found.pieces) == (f"{answer} [1]" if answer else ""), question
+        assert answer or found.nearest
+
+
+def test_of_two_alike_that_a_question_does_not_tell_apart_none_answers() -> None:
+    huts = [
+        passage(f"{name} hut. Beds cost {cost} euros.", title=f"hut-{name}.md") for name, cost in (("a", 9), ("b", 7))
+    ]
+    found = quote_best("what do beds cost", "what do beds cost", huts)
+    assert (found.pieces, found.is_whole, len(found.nearest)) == ((), False, 2)
+
+
+def test_lines_of_names_and_values_are_read_however_they_are_set() -> None:
+    for text, question, answer in [
+        (CARD, "Who is the warden of the Quarry hut?", "**Warden:** Ada Moe"),
+        (FORM, "beds in all at Quarry", "Beds in all .. 40 / 12"),
+        (FORM, "assembly point at Quarry", "Assembly point ....... lower yard"),
+        (PAIRS, "How many beds has Quarry?", "Beds | 118 in 29 rooms"),
+        (PAIRS, "Who is the warden of Quarry?", "Warden | Josef Schett"),
+    ]:
+        assert answer_to(question, passage(text, title="Quarry")) == f"{answer} [1]", question
