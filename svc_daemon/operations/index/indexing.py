@@ -227,7 +227,7 @@ def _make_ready(
 ) -> set[asyncio.Event]:
     """Record the `earlier` events, and then that these sources are ready. Remove the sources that they replace.
 
-    Returns the asyncio events to set after the commit, which wake workers.
+    Returns the events that wake workers after the commit; schedules begin when their sources are ready.
     """
     wakes = set[asyncio.Event]()
     for source in sources:
@@ -242,7 +242,7 @@ def _make_ready(
         found = find_sources(connection, sources[0].team_id, [source.id for source in sources])
         sources = [found[source.id] for source in sources if source.id in found]
     record_outcomes(connection, context, sources, earlier)
-    return wakes
+    return wakes | {context.wakes.refreshing for source in sources if source.refresh is not None}
 
 
 async def queue_kept(context: Context, documents: Sequence[IndexedDocument]) -> None:
