@@ -3,6 +3,7 @@
 A URL that already has a source in the bucket is not fetched again, unless a refresh is requested.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from http import HTTPStatus
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from svc_cli.client.types import SourceAnswerDict
 
 Kind = Literal["auto", "file", "page"]
+
+#: The user and the password before a host, which are refused.
+_USERINFO = re.compile(r"(?:(?<=//)|^(?!\w+://))[^/?#]+(?=@)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +44,11 @@ class ImportOptions:
     is_dry: bool
 
 
+def without_password(url: str) -> str:
+    """Return the address as reports show it."""
+    return _USERINFO.sub("***", url)
+
+
 def sources_by_url(sources: Iterable[JsonMapping]) -> dict[str, JsonMapping]:
     """Map each URL to the newest source that was imported from it."""
     return {source["source_url"]: source for source in sources if source.get("source_url")}
@@ -47,7 +56,7 @@ def sources_by_url(sources: Iterable[JsonMapping]) -> dict[str, JsonMapping]:
 
 def import_one(client: Client, url: str, known: Mapping[str, JsonMapping], options: ImportOptions) -> ReportItem:
     """Import one URL. Raises SvcError only for errors that affect every URL."""
-    item = ReportItem(path=url, action="created")
+    item = ReportItem(path=without_password(url), action="created")
     try:
         if (source := known.get(url)) is not None:
             _fetch_again(client, source, item, options)

@@ -282,3 +282,13 @@ def test_waiting_for_a_batch_with_a_failure_exits_with_3(here: RunSvc) -> None:
     Path("broken.pdf").write_bytes(b"%PDF-1.7\nnothing that a PDF has")
     (batch_id,) = here("upload", "fine.md", "broken.pdf", "-b", "mixed", "--json").json["batch_ids"]
     assert here("wait", batch_id, "--json").failure == (3, "svc_some_failed")
+
+
+@pytest.mark.parametrize(
+    "url", ["http://ann:sesame@a.example/x", "ftp://ann:sesame@a.example/x", "ann:sesame@a.example"]
+)
+def test_a_password_in_an_address_is_refused_and_not_printed(here: RunSvc, bucket: str, url: str) -> None:
+    for words in ((), ("--json",)):
+        ran = here("import", url, "-b", bucket, *words)
+        print(ran)
+        assert (ran.exit, "sesame" in ran.stdout + ran.stderr, "***@a.example" in ran.stdout) == (3, False, True)

@@ -26,7 +26,7 @@ from svc_cli.commands.invocations import (
 from svc_cli.commands.reports import show_report
 from svc_cli.errors import UsageError
 from svc_cli.exits import Exit
-from svc_cli.transfer.imports import ImportOptions, import_one, sources_by_url
+from svc_cli.transfer.imports import ImportOptions, import_one, sources_by_url, without_password
 from svc_cli.transfer.reports import Report, ReportItem
 from svc_cli.transfer.runs import TransferRun, resumable
 from svc_cli.transfer.uploads import find_or_create, look
@@ -144,7 +144,7 @@ def import_urls(call: Invocation, flags: ImportFlags) -> Exit:
     with call.client() as client, call.progress() as progress:
         client.pace_creates(client.limits()["limits"]["creates_per_second"]["value"])
         _import_all(call, TransferRun(client, progress, report, partial(stream_item, call, "import.item")), plan)
-    report.end(plan.urls)
+    report.end([*map(without_password, plan.urls)])
     was_left = report.counts["unchanged"] and not plan.is_refresh and plan.pattern.refresh is None
     note = "what the bucket has was not fetched again; --refresh does that." if was_left else ""
     return show_report(call.console, report, note)
@@ -156,7 +156,7 @@ def _import_all(call: Invocation, run: TransferRun, plan: ImportOptions) -> None
     known = look(client, bucket)
     if known.bucket_id is None:
         # This is a dry run, which does not create the missing bucket. All URLs would be new in it.
-        run.report.items = {url: ReportItem(path=url, action="created") for url in plan.urls}
+        run.report.items = {url: ReportItem(path=url, action="created") for url in map(without_password, plan.urls)}
         return
     options = replace(plan, bucket=known.bucket_id)
     by_url = sources_by_url(source for sources in known.by_title.values() for source in sources)
