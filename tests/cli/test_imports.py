@@ -284,11 +284,8 @@ def test_waiting_for_a_batch_with_a_failure_exits_with_3(here: RunSvc) -> None:
     assert here("wait", batch_id, "--json").failure == (3, "svc_some_failed")
 
 
-@pytest.mark.parametrize(
-    "url", ["http://ann:sesame@a.example/x", "ftp://ann:sesame@a.example/x", "ann:sesame@a.example"]
-)
-def test_a_password_in_an_address_is_refused_and_not_printed(here: RunSvc, bucket: str, url: str) -> None:
+def test_a_password_in_an_address_is_refused_and_not_printed(here: RunSvc, bucket: str) -> None:
+    urls = ("http://ann:sesame@a.example/x", "ftp://ann:sesame@a.example/x", "ann:sesame@a.example")
     for words in ((), ("--json",)):
-        ran = here("import", url, "-b", bucket, *words)
-        print(ran)
-        assert (ran.exit, "sesame" in ran.stdout + ran.stderr, "***@a.example" in ran.stdout) == (3, False, True)
+        ran = here("import", *urls, "-b", bucket, *words)
+        assert (ran.exit, "sesame" in ran.stdout + ran.stderr, ran.stdout.count("***@a.example")) == (3, False, 3)
