@@ -200,7 +200,10 @@ class Launchd:
 
 
 def manager_for(environ: Mapping[str, str], platform: str = sys.platform) -> Systemd | Launchd:
-    """Return the service manager for this platform."""
+    """Return the service manager for this platform. Raises UsageError if it has none of these."""
+    if platform == "win32":
+        hint = "let the task scheduler run `svc watch run`; the local daemon runs in WSL."
+        raise UsageError("Services are installed with systemd or launchd, which Windows lacks.", hint=hint)
     return Launchd(environ) if platform == "darwin" else Systemd(environ)
 
 

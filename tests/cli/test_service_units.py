@@ -118,3 +118,9 @@ def test_daemon_install_leaves_no_units_when_systemctl_fails(tmp_path: Path) -> 
     assert refused.failure == (2, "svc_service_refused")
     assert "no bus" in refused.json["error"]["message"]
     assert list((tmp_path / "home/.config/systemd/user").iterdir()) == []
+
+
+def test_windows_has_no_manager_of_services() -> None:
+    with pytest.raises(UsageError, match="which Windows lacks") as refused:
+        manager_for(ENVIRON, "win32")
+    assert "svc watch run" in str(refused.value.hint)
