@@ -76,7 +76,9 @@ def _list_files(installation: "Installation", folder: str) -> dict[str, int]:
 
 
 def _count_in_file(installation: "Installation") -> tuple[int, int]:
-    (file,) = installation.files.index.glob("*.db")
+    file = next(installation.files.index.glob("*.db"), None)
+    if file is None:
+        return 0, 0
     with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as connection:
         tables = ("chunks", "vectors")
         chunks, vectors = (connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables)

@@ -220,7 +220,8 @@ def test_stream_ends_with_an_error_when_the_daemon_stops(writing: Writing) -> No
 
 def test_doctor_reports_whether_the_language_model_is_reachable(writing: Writing) -> None:
     writing.scripts.extend([streaming(b"{}", content_type="application/json"), streaming(b"{}", status=401)])
-    refused = (3, "failed", "small can't write them. The model's server answered 401.")
+    why = "small can't write them. The model's server answered 401."
+    refused = (3, "failed", f"{why} Is its key in SVC_LLM_API_KEY_FILE or SVC_LLM_API_KEY?")
     for expected in ((0, "ok", "small writes them, and its server answers"), refused):
         doctor = writing.installation.svc("doctor", "--json")
         (check,) = [check for check in doctor.json["checks"] if check["check"] == "answers"]

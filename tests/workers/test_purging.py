@@ -1,5 +1,6 @@
 """Deleted text leaves no trace in the files of the data directory, but where the threat model says so."""
 
+import os
 import re
 import zlib
 from collections.abc import Collection, Iterator
@@ -46,7 +47,8 @@ def add(daemon: Daemon, words: Random, **options: str) -> Made:
 def traces(daemon: Daemon, words: Collection[str]) -> dict[str, set[str]]:
     """Return which of the words are in the data directory, by file."""
     found = {}
-    for path in daemon.files.root.rglob("*"):
+    # Files and folders may be removed meanwhile.
+    for path in (Path(folder, name) for folder, _, names in os.walk(daemon.files.root) for name in names):
         # The index has words without their beginning, if the word before begins in the same way.
         texts = list(_texts(_read(path).lower())) if path.is_file() else []
         if seen := {word for word in words if any(word[4:].encode() in text for text in texts)}:
