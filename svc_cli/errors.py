@@ -91,12 +91,15 @@ def whole_error(error: Mapping[str, Any]) -> dict[str, Any]:
 
 def find_hint(error: Mapping[str, Any]) -> str | None:
     """Return the hint for an error of the API."""
-    if error["code"] == "storage_full" and (error.get("details") or {}).get("engine"):
+    given = error.get("details")
+    details = given if isinstance(given, Mapping) else {}
+    if error["code"] == "storage_full" and details.get("engine"):
         return "run the same command again when it is back; `svc doctor` shows what is wrong with it."
     if error["code"] == "invalid_request":
         # The service names a field of its API, and the user has given an option.
-        fields = [str(each.get("path")) for each in (error.get("details") or {}).get("errors") or () if each]
-        return next((hint for field, hint in FIELD_HINTS.items() if fields and fields[0].startswith(field)), None)
+        match details.get("errors"):
+            case [{"path": str(path)}, *_]:
+                return next((hint for field, hint in FIELD_HINTS.items() if path.startswith(field)), None)
     return HINTS.get(error["code"])
 
 

@@ -265,7 +265,8 @@ def _read_health(status: int, body: bytearray) -> DaemonHealth | Foreign:
         answer = parse_answer(body)
     except ValueError:
         return Foreign(f"it answered {status} with something that is not JSON")
-    if isinstance(answer, dict) and str((answer.get("error") or {}).get("code")) == "host_not_allowed":
+    error = answer.get("error") if isinstance(answer, dict) else None
+    if isinstance(error, dict) and error.get("code") == "host_not_allowed":
         return Foreign("its settings don't allow it", code="host_not_allowed", hint=HINTS["host_not_allowed"])
     if not isinstance(answer, dict) or not _INSTALLATION_ID.fullmatch(str(answer.get("installation_id"))):
         return Foreign(f"it answered {status} without an installation id")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from svc_cli.errors import find_hint
 from svc_daemon.paths import DataFiles
 from tests.cli.odd_servers import OddServer
 from tests.cli.terminals import RunSvc
@@ -96,6 +97,19 @@ def test_lost_admin_key_is_reported_with_the_command_that_creates_a_new_one(
     assert "--save" in key["hint"]
 
 
+@pytest.mark.parametrize(
+    ("details", "hint"),
+    [
+        ({"errors": [{"path": "refresh.every_seconds", "problem": "too small"}]}, "--every sets it"),
+        ({"errors": [{"path": "title"}]}, None),
+        *((odd, None) for odd in ({}, {"errors": "x"}, {"errors": ["x"]}, {"errors": [{"path": 1}]}, ["x"], "x", None)),
+    ],
+)
+def test_hint_about_a_refused_field_names_its_option_whatever_the_details_are(details: Any, hint: str | None) -> None:
+    given = find_hint({"code": "invalid_request", "details": details})
+    assert (given or "").startswith(hint or "") and (given is None) == (hint is None)
+
+
 def test_port_taken_by_another_program_is_reported_with_a_fix(
     svc: RunSvc, odd: OddServer, files: DataFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -111,8 +125,9 @@ def test_port_taken_by_another_program_is_reported_with_a_fix(
 
 
 def test_foreign_program_or_incompatible_service_gets_no_key(at_odd: RunSvc, odd: OddServer) -> None:
-    odd.answers["GET /healthz"] = (200, b"hello", {})
-    assert at_odd("bucket", "ls").failure == (12, "svc_port_taken")
+    for body in (b"hello", {"error": "Not Found"}, {"error": ["none"]}, {"error": {"code": 1}}):
+        odd.answers["GET /healthz"] = (200, body, {})
+        assert at_odd("bucket", "ls").failure == (12, "svc_port_taken"), body
     for api in ("2-3", "0-0", "", "new"):
         odd.answer_health(api=api, version="9.0.0")
         assert at_odd("bucket", "ls").failure == (13, "svc_api_incompatible"), api
