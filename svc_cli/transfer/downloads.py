@@ -40,7 +40,7 @@ def checked(source: JsonMapping, blocks: Iterable[bytes]) -> Iterator[bytes]:
 def open_target(output: str) -> tuple[Root, Path]:
     """Open the folder of a file to write, and return it with the file's place in it. Raises UsageError.
 
-    Who has made the folder, such as the author of a repository, may have put a link there to a file of the user. So
+    The maker of the folder, such as the author of a repository, may have put a link there to a file of the user. So
     the file may be a link within its folder, and a folder on the way to it a link within its repository. What is
     checked is what is open, since a link can take the place of a folder at any time.
     """

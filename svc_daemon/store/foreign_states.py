@@ -1,6 +1,6 @@
 """Checks a state database that may come from a stranger, before anything else is read from it or made of it.
 
-Keys, texts and addresses in it may be anything: who restores a backup uses what is in it. But no name in it leads
+Keys, texts and addresses in it may be anything, and a restore uses them. But no name in it leads
 out of the data directory, its schema is that of this program, and each value has the shape that the service reads.
 """
 

@@ -331,7 +331,7 @@ FROM sources s LEFT JOIN tasks t ON t.id = s.task_id"""
 
 
 #: Columns of `sources` by which lists of a bucket are sorted. `memberships` has copies of them, such as `source_title`,
-#: each with an index, so that a page of a large bucket is read without the rest of the bucket. Who changes one of
+#: each with an index, so that a page of a large bucket is read without the rest of the bucket. Code that changes one of
 #: them in `sources` changes the copies in the same transaction.
 SORTED = ("title", "created_at", "updated_at", "size_bytes", "status")
 #: All that `memberships` copies: the file name too, which is searched by words together with the title.

@@ -98,7 +98,7 @@ class SweepingWorker(Worker):
         return ROUND_S if self._swept is not None or self.context.clock.shared is None else self.context.wakes.look_s
 
     async def stop(self) -> None:
-        # Who deletes a source and then stops the service expects that nothing of it is left.
+        # A user who deletes a source and then stops the service expects that nothing of it is left.
         await self._purge(due_s=0.0)
 
     async def _purge(self, due_s: float) -> None:

@@ -270,7 +270,7 @@ class ClientProtocol(H11Protocol):
     # Methods that close the connection.
 
     def _cut_off(self) -> None:
-        """Abort the connection during a request. The application hears that the client has disconnected."""
+        """Abort the connection during a request. The application learns that the client has disconnected."""
         self.cycle.disconnected = True
         self.link.abort()
 

@@ -43,7 +43,7 @@ async def list_all(request: Request) -> Response:
 
 async def revoke(request: Request) -> Response:
     key, key_id = caller(request), request.path_params["key_id"]
-    # Who has a key may end it.
+    # The holder of a key may end it.
     if key_id != key.id:
         require(key, api_keys.KEY_MANAGE)
     revoked = await verbs.revoke(context_of(request), key, key_id)

@@ -55,7 +55,7 @@ def find_main_part(walked: Walked, markup: str) -> Sequence[HtmlBlock]:
         return outside
     start, end = min(fitting, key=lambda extent: extent[1] - extent[0])
     main = [block for block in blocks[start:end] if not block.in_menu]
-    # The page's main heading often is before the part.
+    # The page's main heading is often before the part.
     headings = [block for block in blocks[:start] if block.kind == "heading" and block.level == 1 and not block.in_menu]
     if headings and not any(block.kind == "heading" and block.level == 1 for block in main):
         main = [headings[-1], *main]
