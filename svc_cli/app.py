@@ -17,7 +17,7 @@ from svc_cli.commands.invocations import common_callback, new_app
 from svc_cli.console import Console, Format, OutputLost
 from svc_cli.errors import NO_ROOM, BadAnswer, Interrupted, SvcError, UsageError, refused_by_system
 from svc_cli.exits import Exit
-from svc_daemon.wire.field_errors import plain
+from svc_daemon.wire.light.field_errors import plain
 
 #: For each command, its module in `commands` and its line in `svc --help`. The most used commands come first.
 COMMANDS: dict[str, tuple[str, str]] = {

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TextIO
 
 from svc_cli.errors import SvcError
-from svc_daemon.wire.printed_text import dump_json, escape_text
+from svc_daemon.wire.light.printed_text import dump_json, escape_text
 
 Format = Literal["text", "json", "ndjson"]
 

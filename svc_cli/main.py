@@ -5,7 +5,7 @@ import sys
 from contextlib import suppress
 from typing import NoReturn
 
-from svc_daemon.wire.versions import VERSION
+from svc_daemon.wire.light.versions import VERSION
 
 #: The command that the completion scripts run at each TAB.
 BUCKET_NAMES = ["bucket", "ls", "--names", "--no-autostart"]

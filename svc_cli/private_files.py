@@ -8,7 +8,7 @@ from typing import Any
 
 from svc_cli.errors import UsageError
 from svc_daemon.paths import make_folder, opens_folders, sync_folder
-from svc_daemon.wire.parsing import parse_json
+from svc_daemon.wire.light.parsing import parse_json
 
 #: Seconds between attempts to rename a file on Windows.
 PAUSES_S = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from svc_cli.console import Console, clean, has_colour
 from svc_cli.interrupts import shielded
-from svc_daemon.wire.names import JOINERS
+from svc_daemon.wire.light.names import JOINERS
 
 GAP = "  "
 #: Minimum width of a column of ids.

@@ -12,7 +12,7 @@ from svc_cli.errors import UsageError
 from svc_cli.given_files import PROJECT_FILE
 from svc_cli.trust import NOT_TRUSTED, Trust, TrustedFiles
 from svc_daemon import paths
-from svc_daemon.wire.parsing import parse_toml
+from svc_daemon.wire.light.parsing import parse_toml
 
 USER_FILE = "config.toml"
 

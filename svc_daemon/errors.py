@@ -12,9 +12,9 @@ ServiceError            an error that is reported to the caller, with its code
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from svc_daemon.wire.error_codes import ErrorCode, SourceErrorCode
-from svc_daemon.wire.error_codes import ErrorCode as E
-from svc_daemon.wire.errors import shorten, shorten_all
+from svc_daemon.wire.light.error_codes import ErrorCode, SourceErrorCode
+from svc_daemon.wire.light.error_codes import ErrorCode as E
+from svc_daemon.wire.light.errors import shorten, shorten_all
 
 if TYPE_CHECKING:
     from svc_daemon.wire.sources import SourceError

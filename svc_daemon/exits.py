@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any, NoReturn, Protocol
 
-from svc_daemon.wire.printed_text import dump_json, escape_text
+from svc_daemon.wire.light.printed_text import dump_json, escape_text
 
 EXIT_DONE, EXIT_FAILED, EXIT_USAGE, EXIT_REFUSED, EXIT_MISSING = 0, 1, 2, 3, 5
 EXIT_TEMPORARY, EXIT_ADDRESS, EXIT_LOCKED, EXIT_INTERRUPTED = 7, 12, 14, 130

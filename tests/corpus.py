@@ -17,7 +17,7 @@ from enum import StrEnum
 from html import escape
 from pathlib import Path
 
-from svc_daemon.wire.error_codes import SourceErrorCode
+from svc_daemon.wire.light.error_codes import SourceErrorCode
 from tests.samples import make_corrupt_pdf, make_csv, make_docx, make_html, make_pdf, make_pdf_without_text
 
 _ADJECTIVES = "amber brisk cobalt dappled ebony frosted gilded hollow ivory jagged lilac mossy opaline russet umber"

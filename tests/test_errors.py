@@ -3,7 +3,7 @@
 import pytest
 
 from svc_daemon.errors import ERRORS, NotFound, ServiceError, StorageError
-from svc_daemon.wire.error_codes import ErrorCode
+from svc_daemon.wire.light.error_codes import ErrorCode
 from tests.rules.modules import modules
 
 #: The specification's table with the contract's additions: status, whether a retry can succeed, codes.

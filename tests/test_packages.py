@@ -14,8 +14,8 @@ from zipfile import ZipFile
 
 import pytest
 
-from svc_daemon.wire.extras import install_command
-from svc_daemon.wire.versions import VERSION
+from svc_daemon.wire.light.extras import install_command
+from svc_daemon.wire.light.versions import VERSION
 from tests.rules.manuals import manuals
 from tests.rules.modules import ROOT
 
@@ -139,5 +139,5 @@ def test_extra_is_installed_as_the_package_was(
         def read_text(self, name: str) -> str | None:
             return json.dumps(record) if record and name == "direct_url.json" else None
 
-    monkeypatch.setattr("svc_daemon.wire.extras.distribution", lambda _: Installed())
+    monkeypatch.setattr("svc_daemon.wire.light.extras.distribution", lambda _: Installed())
     assert install_command("mcp") == command

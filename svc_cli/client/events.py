@@ -20,7 +20,8 @@ from svc_cli.client.calls import Calls
 from svc_cli.client.transport import Request, StreamedEvents, Transport
 from svc_cli.errors import ApiError, BadAnswer, NetworkFailed, SvcError
 from svc_cli.interrupts import shielded
-from svc_daemon.wire import Json, headers
+from svc_daemon.wire import Json
+from svc_daemon.wire.light import headers
 
 if TYPE_CHECKING:
     from svc_cli.client.types import EventListDict, SourceListDict

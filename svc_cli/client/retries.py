@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from svc_cli.deadlines import Deadline
 from svc_cli.errors import ApiError, BadAnswer, NetworkFailed, SvcError
 from svc_cli.http_responses import OddResponse
-from svc_daemon.wire import headers
+from svc_daemon.wire.light import headers
 
 if TYPE_CHECKING:
     from http.client import HTTPMessage

@@ -20,8 +20,8 @@ from svc_cli.daemon.probes import tls_context
 from svc_cli.deadlines import Deadline
 from svc_cli.errors import ApiError, BadAnswer, NetworkFailed, SvcError
 from svc_cli.http_responses import LimitedResponse, OddResponse, parse_answer
-from svc_daemon.wire import headers
-from svc_daemon.wire.versions import API_RANGE, VERSION
+from svc_daemon.wire.light import headers
+from svc_daemon.wire.light.versions import API_RANGE, VERSION
 
 if TYPE_CHECKING:
     from http.client import HTTPMessage

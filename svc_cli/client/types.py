@@ -11,21 +11,19 @@ from svc_daemon.wire import (
     agents,
     batches,
     buckets,
-    completions,
-    errors,
     events,
     keys,
     listings,
-    responses,
     searches,
     services,
     sources,
-    status,
     tasks,
     uploads,
     vectors,
     webhooks,
 )
+from svc_daemon.wire.light import errors
+from svc_daemon.wire.openai import completions, responses
 
 PolicyDict = agents.Policy
 AgentDict = agents.Agent
@@ -115,14 +113,14 @@ FailureGroupDict = listings.FailureGroup
 BucketFailuresDict = listings.BucketFailures
 BucketRetriedDict = listings.BucketRetried
 SourceListDict = listings.SourceList
-WatchedMappingDict = status.WatchedMapping
-WatcherDict = status.Watcher
-WatcherAnswerDict = status.WatcherAnswer
-WatcherListDict = status.WatcherList
-VectorStateDict = status.VectorState
-DiskStateDict = status.DiskState
-TroubleDict = status.Trouble
-ServiceStatusDict = status.ServiceStatus
+WatchedMappingDict = services.WatchedMapping
+WatcherDict = services.Watcher
+WatcherAnswerDict = services.WatcherAnswer
+WatcherListDict = services.WatcherList
+VectorStateDict = services.VectorState
+DiskStateDict = services.DiskState
+TroubleDict = services.Trouble
+ServiceStatusDict = services.ServiceStatus
 DeletedDict = sources.Deleted
 DetachedDict = sources.Detached
 LocationDict = sources.Location

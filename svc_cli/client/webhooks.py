@@ -23,8 +23,8 @@ from svc_cli.client.waiting import batched
 from svc_cli.daemon.probes import tls_context
 from svc_cli.errors import UsageError
 from svc_daemon.wire import JsonMapping
-from svc_daemon.wire.versions import VERSION
-from svc_daemon.wire.webhook_calls import FAILED, PENDING, READY, TRIES, encode_body, judge_call, signed_headers
+from svc_daemon.wire.light.versions import VERSION
+from svc_daemon.wire.light.webhook_calls import FAILED, PENDING, READY, TRIES, encode_body, judge_call, signed_headers
 
 if TYPE_CHECKING:
     from svc_cli.client.api import Client

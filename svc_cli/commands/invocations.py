@@ -27,8 +27,8 @@ from svc_cli.errors import ApiError, Declined, SvcError, UsageError
 from svc_cli.exits import Exit
 from svc_cli.settings import CliSettings
 from svc_cli.trust import NOT_TRUSTED
-from svc_daemon.wire.field_errors import is_number
-from svc_daemon.wire.versions import API_RANGE, VERSION
+from svc_daemon.wire.light.field_errors import is_number
+from svc_daemon.wire.light.versions import API_RANGE, VERSION
 
 if TYPE_CHECKING:
     from svc_cli.client.api import Client

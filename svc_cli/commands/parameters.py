@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import typer
 from typer.core import TyperArgument, TyperOption
 
-from svc_daemon.wire.field_errors import find_fault_of_number
+from svc_daemon.wire.light.field_errors import find_fault_of_number
 
 ProgressStyle = Literal["auto", "bar", "plain", "none"]
 

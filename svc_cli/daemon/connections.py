@@ -12,7 +12,7 @@ from svc_cli.daemon.services import reach
 from svc_cli.deadlines import Deadline
 from svc_cli.interrupts import shielded
 from svc_cli.settings import CliSettings
-from svc_daemon.wire.local_daemons import digest_settings
+from svc_daemon.wire.light.local_daemons import digest_settings
 
 if TYPE_CHECKING:
     from svc_cli.client.api import Client

@@ -22,8 +22,8 @@ from urllib.parse import urlsplit
 from svc_cli.credentials import Credential, origin_of
 from svc_cli.errors import HINTS, DaemonUnreachable, Incompatible, NotAuthenticated, UsageError
 from svc_cli.http_responses import LimitedResponse, OddResponse, parse_answer
-from svc_daemon.wire.local_daemons import pin, prove, read_secret
-from svc_daemon.wire.versions import API_NEWEST, API_OLDEST, API_RANGE, VERSION
+from svc_daemon.wire.light.local_daemons import pin, prove, read_secret
+from svc_daemon.wire.light.versions import API_NEWEST, API_OLDEST, API_RANGE, VERSION
 
 
 def tls_context(certificate: str | None = None) -> ssl.SSLContext:

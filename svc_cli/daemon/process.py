@@ -23,8 +23,8 @@ from svc_cli.errors import DaemonUnreachable, UsageError
 from svc_cli.exits import Exit
 from svc_cli.private_files import lock
 from svc_daemon import paths
-from svc_daemon.wire.local_daemons import read_secret
-from svc_daemon.wire.parsing import parse_json
+from svc_daemon.wire.light.local_daemons import read_secret
+from svc_daemon.wire.light.parsing import parse_json
 
 DEFAULT_ADDRESS = "127.0.0.1:7820"
 #: Seconds to wait until another process has left the data directory, unless that is a daemon that is starting.

@@ -8,7 +8,7 @@ from svc_cli.daemon.probes import DaemonHealth, check_api, get_health
 from svc_cli.daemon.process import Daemon, Installation
 from svc_cli.deadlines import Deadline
 from svc_cli.settings import CliSettings
-from svc_daemon.wire.versions import VERSION
+from svc_daemon.wire.light.versions import VERSION
 
 
 def reach(

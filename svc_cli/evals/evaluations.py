@@ -28,7 +28,7 @@ from svc_cli.errors import ApiError, whole_error
 from svc_cli.evals.golden import Expectation, GoldenQuery, Hit, is_source
 from svc_cli.exits import Exit
 from svc_daemon.wire import Json, JsonMapping
-from svc_daemon.wire.error_codes import ErrorCode
+from svc_daemon.wire.light.error_codes import ErrorCode
 
 #: Maximum number of hits that the API returns for a search.
 DEPTH = 50

@@ -27,7 +27,7 @@ import yaml
 
 from svc_cli.errors import PathMissing, UsageError
 from svc_cli.given_files import read_given
-from svc_daemon.wire.parsing import MOST_LEVELS, NestedTooDeeply, check_levels, parse_json
+from svc_daemon.wire.light.parsing import MOST_LEVELS, NestedTooDeeply, check_levels, parse_json
 
 TOP_FIELDS = ("queries",)
 QUERY_FIELDS = ("query", "name", "expect", "source", "heading", "text", "tags", "filters")

@@ -10,9 +10,9 @@ from svc_cli.client.new_files import FIELD_LEVELS, MOST_LEVELS, count_levels
 from svc_cli.errors import SvcError
 from svc_cli.exits import Exit
 from svc_daemon.wire.buckets import Chunking, Description, Name, Slug
-from svc_daemon.wire.field_errors import plain
-from svc_daemon.wire.names import clean_name, find_fault_of_name, find_flaw
-from svc_daemon.wire.parsing import parse_json
+from svc_daemon.wire.light.field_errors import plain
+from svc_daemon.wire.light.names import clean_name, find_fault_of_name, find_flaw
+from svc_daemon.wire.light.parsing import parse_json
 
 if TYPE_CHECKING:
     from svc_cli.client.types import BucketFieldsDict

@@ -23,7 +23,7 @@ from svc_cli.errors import SyncRunning, UsageError
 from svc_cli.private_files import lock as lock_file
 from svc_cli.transfer.contents import Fingerprint
 from svc_cli.transfer.rooted_files import Way
-from svc_daemon.wire.parsing import parse_json
+from svc_daemon.wire.light.parsing import parse_json
 
 #: If a file was modified within this time before it was hashed, the next run hashes it again: a change after the
 #: hashing may have left the modification time the same.

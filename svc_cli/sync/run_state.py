@@ -21,7 +21,7 @@ from svc_cli.transfer.runs import TransferRun
 from svc_cli.transfer.snapshots import Filters
 from svc_cli.trust import NOT_TRUSTED
 from svc_daemon.wire import Json, JsonMapping
-from svc_daemon.wire.parsing import parse_json
+from svc_daemon.wire.light.parsing import parse_json
 
 #: Outcomes that change the bucket.
 CHANGES = frozenset({"created", "updated", "moved", "retried", "detached", "deleted"})

@@ -12,7 +12,7 @@ from svc_cli.transfer.contents import opened
 from svc_cli.transfer.ignores import IgnoreRules, has_twins
 from svc_cli.transfer.rooted_files import Root
 from svc_daemon.wire import JsonMapping
-from svc_daemon.wire.names import NameFlaw, find_flaw, find_odd_character
+from svc_daemon.wire.light.names import NameFlaw, find_flaw, find_odd_character
 
 UNREADABLE_TYPE = "type can't be read"
 #: Pictures in folders are mostly no scans, and reading one takes seconds.

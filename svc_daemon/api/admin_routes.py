@@ -18,9 +18,10 @@ from svc_daemon.operations.installations import mark_restored
 from svc_daemon.operations.remove.team_removals import queue_removal
 from svc_daemon.operations.retrieve import availability
 from svc_daemon.operations.shared.response_objects import view_task
-from svc_daemon.wire import JsonMapping, headers
+from svc_daemon.wire import JsonMapping
 from svc_daemon.wire import keys as wire
-from svc_daemon.wire.error_codes import ErrorCode
+from svc_daemon.wire.light import headers
+from svc_daemon.wire.light.error_codes import ErrorCode
 from svc_daemon.wire.searches import SearchSwitchChange
 
 Answering = Callable[[Request], Awaitable[JsonMapping]]

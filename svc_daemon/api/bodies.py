@@ -10,7 +10,7 @@ from starlette.requests import Request
 from svc_daemon.api.middleware.error_responses import invalid_fields
 from svc_daemon.core.json_bodies import find_key, parse_object, refusal
 from svc_daemon.errors import ServiceError
-from svc_daemon.wire.error_codes import ErrorCode
+from svc_daemon.wire.light.error_codes import ErrorCode
 from svc_daemon.wire.requests import NO_WEBHOOK, ScopedBody, UploadBody
 
 MAX_JSON_BYTES = 1024 * 1024

@@ -15,9 +15,9 @@ from svc_daemon.api.bodies import read_bytes
 from svc_daemon.api.requests import DRY_RUN, caller, context_of, is_dry_run
 from svc_daemon.core.json_bodies import parse_object, refusal
 from svc_daemon.errors import ServiceError
-from svc_daemon.wire import headers
-from svc_daemon.wire.error_codes import ErrorCode
-from svc_daemon.wire.error_codes import ErrorCode as E
+from svc_daemon.wire.light import headers
+from svc_daemon.wire.light.error_codes import ErrorCode
+from svc_daemon.wire.light.error_codes import ErrorCode as E
 
 Handler = Callable[[Request], Awaitable[Response]]
 

@@ -14,7 +14,7 @@ from svc_daemon.api.bodies import content_length, refuse_encoding
 from svc_daemon.core.json_bodies import refusal
 from svc_daemon.core.uploads.source_fields import clean_file_name
 from svc_daemon.errors import ServiceError
-from svc_daemon.wire.error_codes import ErrorCode
+from svc_daemon.wire.light.error_codes import ErrorCode
 
 #: The name that the form's file part must have.
 FILE_FIELD = "file"

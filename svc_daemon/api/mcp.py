@@ -27,9 +27,9 @@ from svc_daemon.core.json_bodies import MAX_ENTRIES, refusal, too_many_entries
 from svc_daemon.errors import ServiceError
 from svc_daemon.settings.limits import Limits
 from svc_daemon.tools.api_calls import Call, CallAnswer, CallFailed, File
-from svc_daemon.wire import headers
-from svc_daemon.wire.error_codes import ErrorCode
-from svc_daemon.wire.parsing import parse_json
+from svc_daemon.wire.light import headers
+from svc_daemon.wire.light.error_codes import ErrorCode
+from svc_daemon.wire.light.parsing import parse_json
 
 if TYPE_CHECKING:
     from svc_daemon.tools.arguments import ToolResult

@@ -13,10 +13,10 @@ from svc_daemon.api.middleware.error_responses import is_openai_path
 from svc_daemon.api.server_sent_events import MEDIA_TYPE as EVENTS
 from svc_daemon.errors import ERRORS
 from svc_daemon.settings.limits import Limits
-from svc_daemon.wire import headers
-from svc_daemon.wire.error_codes import ErrorCode as E
-from svc_daemon.wire.errors import ErrorEnvelope, OpenAIError
-from svc_daemon.wire.versions import VERSION
+from svc_daemon.wire.light import headers
+from svc_daemon.wire.light.error_codes import ErrorCode as E
+from svc_daemon.wire.light.errors import ErrorEnvelope, OpenAIError
+from svc_daemon.wire.light.versions import VERSION
 
 _REF = "#/components/schemas/{model}"
 #: Error codes that any request may get.

@@ -18,10 +18,11 @@ from svc_daemon.operations.shared.destination_buckets import Destination, find_d
 from svc_daemon.operations.shared.idempotency import Creation, check_key
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.rows.keys import KeyRow
-from svc_daemon.wire import JsonMapping, headers
-from svc_daemon.wire.error_codes import ErrorCode
-from svc_daemon.wire.extras import install_command
-from svc_daemon.wire.field_errors import is_number
+from svc_daemon.wire import JsonMapping
+from svc_daemon.wire.light import headers
+from svc_daemon.wire.light.error_codes import ErrorCode
+from svc_daemon.wire.light.extras import install_command
+from svc_daemon.wire.light.field_errors import is_number
 from svc_daemon.wire.requests import Paging
 
 DRY_RUN = "dry_run"

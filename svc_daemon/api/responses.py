@@ -11,7 +11,8 @@ from starlette.responses import Response
 from svc_daemon.api.middleware.response_headers import request_id_of
 from svc_daemon.operations.shared.destination_buckets import Destination
 from svc_daemon.operations.shared.idempotency import Creation
-from svc_daemon.wire import JsonMapping, headers
+from svc_daemon.wire import JsonMapping
+from svc_daemon.wire.light import headers
 
 
 def respond(request: Request, body: JsonMapping, status: int = 200, /, **more: Any) -> Response:

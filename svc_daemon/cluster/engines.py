@@ -33,7 +33,7 @@ from svc_daemon.settings.servers import ClusterSettings
 from svc_daemon.store.files.contract import ByteStores
 from svc_daemon.store.files.inspections import BytesInspector
 from svc_daemon.store.migrations import PendingMigration
-from svc_daemon.wire.extras import install_command
+from svc_daemon.wire.light.extras import install_command
 from svc_daemon.wire.services import EngineName
 
 if TYPE_CHECKING:

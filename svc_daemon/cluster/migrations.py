@@ -5,7 +5,7 @@ from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound, StorageError
 from svc_daemon.store import migrations
 from svc_daemon.store.migrations import PendingMigration
-from svc_daemon.wire.error_codes import ErrorCode
+from svc_daemon.wire.light.error_codes import ErrorCode
 
 #: Key of an advisory lock, which each node that may write holds in shared mode.
 SERVING = 0x7376635F73727667

@@ -36,7 +36,7 @@ from svc_daemon.store.rows import moves, tasks, teams, uploads
 from svc_daemon.store.rows.sources import SourceRow
 from svc_daemon.store.rows.teams import find_fact, list_facts, put_fact
 from svc_daemon.store.tables import Table, Values, count_rows, delete_rows, insert_rows, key_of, list_rows
-from svc_daemon.wire.error_codes import SourceErrorCode
+from svc_daemon.wire.light.error_codes import SourceErrorCode
 
 T = TypeVar("T")
 

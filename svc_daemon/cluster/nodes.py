@@ -16,7 +16,7 @@ from svc_daemon.cluster.shared_limits import SharedLocks, SharedRateLimits
 from svc_daemon.errors import ShuttingDown, StoreUnavailable
 from svc_daemon.process.contexts import Context, Wakes
 from svc_daemon.settings.limits import Limits
-from svc_daemon.wire.parsing import parse_json
+from svc_daemon.wire.light.parsing import parse_json
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from svc_daemon.databases.contract import Connection, Row
-from svc_daemon.wire.parsing import parse_json
+from svc_daemon.wire.light.parsing import parse_json
 
 SCHEMA = """\
 CREATE UNLOGGED TABLE IF NOT EXISTS rates (

@@ -22,7 +22,7 @@ from svc_daemon.process import locks
 from svc_daemon.process.locks import Hold, LocalLocks
 from svc_daemon.process.rate_limits import WINDOW_S, refuse_bytes, refuse_create
 from svc_daemon.settings.limits import Limits
-from svc_daemon.wire.error_codes import ErrorCode
+from svc_daemon.wire.light.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from svc_daemon.cluster.postgres.sessions import Grip, LockSession

@@ -22,7 +22,7 @@ from svc_daemon.paths import DataFiles
 from svc_daemon.server.engines import choose_engines
 from svc_daemon.settings.servers import ClusterSettings
 from svc_daemon.store.rows.teams import find_fact
-from svc_daemon.wire.error_codes import ErrorCode
+from svc_daemon.wire.light.error_codes import ErrorCode
 
 #: Seconds between the two checks. A change in progress during the first check is complete by the second.
 PAUSE_S = 2.0

@@ -5,7 +5,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
-from svc_daemon.wire.field_errors import find_fault_of_number, plain
+from svc_daemon.wire.light.field_errors import find_fault_of_number, plain
 
 
 class Option(TyperOption):

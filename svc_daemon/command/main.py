@@ -19,7 +19,7 @@ from svc_daemon.paths import data_dir
 from svc_daemon.settings.daemon import Role
 from svc_daemon.settings.limits import SettingError
 from svc_daemon.settings.servers import ClusterSettings
-from svc_daemon.wire.versions import API_RANGE, VERSION
+from svc_daemon.wire.light.versions import API_RANGE, VERSION
 
 #: The variable with which the completion scripts ask for the words to choose from.
 COMPLETE = "_SVC_DAEMON_COMPLETE"

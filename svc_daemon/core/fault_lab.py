@@ -23,9 +23,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from svc_daemon.errors import ERRORS
 from svc_daemon.settings.limits import SettingError
-from svc_daemon.wire.error_codes import ErrorCode
-from svc_daemon.wire.field_errors import plain
-from svc_daemon.wire.parsing import parse_toml
+from svc_daemon.wire.light.error_codes import ErrorCode
+from svc_daemon.wire.light.field_errors import plain
+from svc_daemon.wire.light.parsing import parse_toml
 
 #: A rule without a route applies to every route that contains this text.
 EVERY = " /v1/"

@@ -12,7 +12,7 @@ from datetime import datetime
 from ulid import ULID
 
 from svc_daemon.errors import NotFound, StorageError
-from svc_daemon.wire.error_codes import ErrorCode
+from svc_daemon.wire.light.error_codes import ErrorCode
 
 TEAM = "team"
 BUCKET = "bkt"

@@ -22,8 +22,8 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 from svc_daemon.errors import ServiceError
-from svc_daemon.wire.error_codes import ErrorCode
-from svc_daemon.wire.parsing import NestedTooDeeply, check_levels
+from svc_daemon.wire.light.error_codes import ErrorCode
+from svc_daemon.wire.light.parsing import NestedTooDeeply, check_levels
 
 
 def refusal(path: str, message: str) -> ServiceError:

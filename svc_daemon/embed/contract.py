@@ -4,7 +4,7 @@ import importlib.util
 from collections.abc import Sequence
 from typing import Protocol
 
-from svc_daemon.wire.extras import install_command
+from svc_daemon.wire.light.extras import install_command
 
 
 class EmbedFailed(Exception):

@@ -14,7 +14,7 @@ from svc_daemon.embed import installed_models
 from svc_daemon.embed.contract import MAKE_LIBRARIES, ModelRefused, NoRoom, require
 from svc_daemon.embed.origins import DEFAULT, READY_GRAPH, WEIGHTS, Origin, find_origin
 from svc_daemon.paths import sync_folder
-from svc_daemon.wire.parsing import parse_json
+from svc_daemon.wire.light.parsing import parse_json
 
 #: Maximum number of tokens of a text, if the model sets no limit.
 USUAL_TOKENS = 256

@@ -18,7 +18,7 @@ from svc_daemon.embed.contract import EmbedFailed, ModelProblem
 from svc_daemon.embed.installed_models import InstalledModel, ModelFolder
 from svc_daemon.embed.messages import DONE, FAILED, PROCESS, URGENT, Frame, receive_frame, send_frame
 from svc_daemon.embed.onnx_inference import Runtime
-from svc_daemon.wire.parsing import parse_json
+from svc_daemon.wire.light.parsing import parse_json
 
 #: The `nice` value of the threads that embed chunks. Text extraction has 10, and so takes precedence.
 _NICE = 15

@@ -17,7 +17,7 @@ from onnx import TensorProto, checker, helper, numpy_helper
 from svc_daemon.embed.contract import ModelRefused
 from svc_daemon.embed.installed_models import CLS, MEAN
 from svc_daemon.embed.origins import Tensor
-from svc_daemon.wire.parsing import parse_json
+from svc_daemon.wire.light.parsing import parse_json
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from svc_daemon.embed.contract import DownloadFailed, ModelMissing, ModelRefused
-from svc_daemon.wire.parsing import parse_json
+from svc_daemon.wire.light.parsing import parse_json
 
 WEIGHTS, READY_GRAPH = "model.safetensors", "model.onnx"
 #: Where to look for a model's files, relative to the root.

@@ -25,7 +25,7 @@ import httpx
 from svc_daemon.embed.contract import EmbedFailed
 from svc_daemon.embed.server_models import PROBE, Generation, Vector, recognise
 from svc_daemon.settings.servers import EmbedSettings
-from svc_daemon.wire.parsing import parse_json
+from svc_daemon.wire.light.parsing import parse_json
 
 #: Maximum number of texts per call. Even small servers accept this many.
 BATCH = 32

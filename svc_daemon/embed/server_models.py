@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from svc_daemon.embed.installed_models import replace_file
-from svc_daemon.wire.parsing import parse_json
+from svc_daemon.wire.light.parsing import parse_json
 
 Vector = list[float]
 

@@ -29,7 +29,7 @@ from svc_daemon.extract.builders import page_warnings
 from svc_daemon.extract.child_limits import CageLimits, ChildProgress
 from svc_daemon.extract.documents import ExtractionFailed, NeedsOwnChild, NeedsRecognition, shares
 from svc_daemon.extract.formats import Given, find_reader
-from svc_daemon.wire.parsing import parse_json
+from svc_daemon.wire.light.parsing import parse_json
 
 _BLOB, _OUTPUT, _PAGES = 0, 3, 4
 _PR_SET_PDEATHSIG = 1

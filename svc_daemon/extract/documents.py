@@ -14,7 +14,7 @@ from typing import Protocol
 from svc_daemon.core.text.chunking import ChunkingOptions, RecognizedPage
 from svc_daemon.core.text.document_formats import DocumentFormat
 from svc_daemon.core.text.media_types import detect_as, find_format, from_declared, from_filename
-from svc_daemon.wire.error_codes import SourceErrorCode
+from svc_daemon.wire.light.error_codes import SourceErrorCode
 
 
 class DocumentContent(Protocol):

@@ -37,7 +37,7 @@ from svc_daemon.extract.documents import (
 )
 from svc_daemon.extract.jobs import Job
 from svc_daemon.extract.messages import ChildOutcome, document_message, pack_pages, pack_wave, send_request
-from svc_daemon.wire.parsing import parse_json
+from svc_daemon.wire.light.parsing import parse_json
 
 _log = logging.getLogger("svc.extract")
 

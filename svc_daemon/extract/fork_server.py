@@ -34,7 +34,7 @@ from svc_daemon.extract.messages import (
     parse_document,
     receive_request,
 )
-from svc_daemon.wire.parsing import parse_json
+from svc_daemon.wire.light.parsing import parse_json
 
 #: Descriptors per request at least: the documents, and the pipe for the replies.
 _DESCRIPTORS = 2

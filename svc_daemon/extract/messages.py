@@ -17,8 +17,8 @@ from typing import Any, Literal, TypedDict
 
 from svc_daemon.core.text.chunking import Chunk, ChunkingOptions, Document, Extraction, HiddenText, RecognizedPage
 from svc_daemon.extract.documents import ExtractionFailed, NeedsOwnChild, NeedsRecognition, StoredDocument, crashed
-from svc_daemon.wire.error_codes import SourceErrorCode
-from svc_daemon.wire.parsing import parse_json
+from svc_daemon.wire.light.error_codes import SourceErrorCode
+from svc_daemon.wire.light.parsing import parse_json
 
 #: Maximum number of characters of text per line of a reply.
 PIECE_CHARACTERS = 64 * 1024

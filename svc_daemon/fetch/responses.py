@@ -15,7 +15,7 @@ import httpcore
 
 from svc_daemon.errors import ServiceError
 from svc_daemon.fetch.contract import FetchFailed, Reason, Sink
-from svc_daemon.wire.error_codes import ErrorCode
+from svc_daemon.wire.light.error_codes import ErrorCode
 
 #: Maximum length of an ETag or a similar header, which is stored and sent at the next refresh.
 MAX_VALIDATOR_CHARACTERS = 1024

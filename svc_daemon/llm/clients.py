@@ -16,8 +16,8 @@ from svc_daemon.core.answers.conversations import Message
 from svc_daemon.llm.contract import Cut, Ending, LlmFailed, Usage
 from svc_daemon.settings.limits import Limits
 from svc_daemon.settings.servers import LlmSettings
-from svc_daemon.wire.parsing import parse_json
-from svc_daemon.wire.versions import VERSION
+from svc_daemon.wire.light.parsing import parse_json
+from svc_daemon.wire.light.versions import VERSION
 
 #: Maximum length of a line in bytes.
 LINE_BYTES = 256 * 1024

@@ -33,8 +33,8 @@ from svc_daemon.paths import DataFiles, read_own
 from svc_daemon.server.engines import choose_engines
 from svc_daemon.settings.servers import ClusterSettings
 from svc_daemon.wire import JsonMapping
-from svc_daemon.wire.local_daemons import parse_secret, pin, prove
-from svc_daemon.wire.parsing import parse_json
+from svc_daemon.wire.light.local_daemons import parse_secret, pin, prove
+from svc_daemon.wire.light.parsing import parse_json
 
 #: Seconds to retry on a locked directory: a daemon that starts or stops holds the lock but doesn't answer.
 PATIENCE_S = 10.0

@@ -30,7 +30,7 @@ from svc_daemon.store.files.copies import CopyCounts, DirectoryCopy, Report, Syn
 from svc_daemon.store.files.removals import Removals
 from svc_daemon.store.rows.teams import find_fact
 from svc_daemon.store.rows.uploads import list_open_ids
-from svc_daemon.wire.versions import VERSION
+from svc_daemon.wire.light.versions import VERSION
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

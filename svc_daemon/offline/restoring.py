@@ -45,7 +45,7 @@ from svc_daemon.store.migrations import migrate
 from svc_daemon.store.rows import sources, teams
 from svc_daemon.store.rows.tasks import is_in_maintenance
 from svc_daemon.store.rows.uploads import list_open_ids
-from svc_daemon.wire.parsing import parse_json
+from svc_daemon.wire.light.parsing import parse_json
 
 #: The file that names the backup, and the empty file that is written when the copy is complete.
 ORIGIN, READY = "restoring.json", "ready"

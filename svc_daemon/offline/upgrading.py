@@ -12,7 +12,7 @@ from svc_daemon.paths import DataFiles
 from svc_daemon.server.engines import choose_engines, open_sqlite
 from svc_daemon.settings.servers import ClusterSettings
 from svc_daemon.store.migrations import PendingMigration, copy_place, list_copies, list_pending
-from svc_daemon.wire.versions import VERSION
+from svc_daemon.wire.light.versions import VERSION
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,9 +17,9 @@ from svc_daemon.store.rows import buckets
 from svc_daemon.store.rows.keys import KeyRow
 from svc_daemon.store.rows.memberships import mark_rechunks
 from svc_daemon.wire import buckets as wire
-from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.events import EventType
-from svc_daemon.wire.field_errors import plain
+from svc_daemon.wire.light.error_codes import ErrorCode
+from svc_daemon.wire.light.field_errors import plain
 
 
 async def put_bucket(context: Context, key: KeyRow, slug: str, fields: wire.BucketFields) -> tuple[wire.Bucket, bool]:

@@ -27,7 +27,7 @@ from svc_daemon.store.rows.keys import create_key, find_key
 from svc_daemon.store.rows.moves import find_arrival, find_departure
 from svc_daemon.store.rows.teams import create_team, find_fact, keep_fact, put_fact
 from svc_daemon.wire.keys import RestoreMark
-from svc_daemon.wire.local_daemons import SECRET_BYTES, parse_secret
+from svc_daemon.wire.light.local_daemons import SECRET_BYTES, parse_secret
 
 log = logging.getLogger(__name__)
 

@@ -28,7 +28,7 @@ from svc_daemon.store.rows.keys import (
 from svc_daemon.store.rows.teams import TeamRow, find_removal
 from svc_daemon.wire import JsonMapping
 from svc_daemon.wire import keys as wire
-from svc_daemon.wire.error_codes import ErrorCode
+from svc_daemon.wire.light.error_codes import ErrorCode
 
 #: The name of the console's keys.
 CONSOLE = "console"

@@ -33,8 +33,8 @@ from svc_daemon.store.rows.memberships import schedule_syncs, suspend_syncs
 from svc_daemon.store.rows.sources import SourceRow, find_source, update_content, update_state
 from svc_daemon.store.rows.teams import create_team, find_team
 from svc_daemon.store.rows.tombstones import create_detachment
-from svc_daemon.wire.error_codes import SourceErrorCode
 from svc_daemon.wire.events import EventType
+from svc_daemon.wire.light.error_codes import SourceErrorCode
 
 
 async def recover(context: Context, team_id: str, place: str) -> None:

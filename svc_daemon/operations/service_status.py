@@ -15,8 +15,7 @@ from svc_daemon.store.rows.buckets import BucketRow, list_buckets
 from svc_daemon.store.rows.keys import KeyRow, WatcherRow
 from svc_daemon.store.rows.listings import count_unfinished
 from svc_daemon.store.rows.tasks import count_open_of_team
-from svc_daemon.wire import status as wire
-from svc_daemon.wire.services import QueueCounters
+from svc_daemon.wire import services as wire
 
 #: A watcher that has not reported for so many seconds is forgotten.
 FORGET_S = 60.0
@@ -80,7 +79,7 @@ def _list_reached(connection: Connection, key: KeyRow) -> list[BucketRow]:
     return [bucket for bucket in known if key.reaches([bucket.id])]
 
 
-async def count_queue(context: Context, key: KeyRow) -> QueueCounters:
+async def count_queue(context: Context, key: KeyRow) -> wire.QueueCounters:
     """Count what the team, or the key's buckets, still have to wait for."""
 
     def work(connection: Connection) -> dict[str, int]:
@@ -89,7 +88,7 @@ async def count_queue(context: Context, key: KeyRow) -> QueueCounters:
         return count_unfinished(connection, [bucket.id for bucket in _list_reached(connection, key)])
 
     counts = await context.read_in_thread(work)
-    return QueueCounters(queued=counts["queued"], running=counts["running"])
+    return wire.QueueCounters(queued=counts["queued"], running=counts["running"])
 
 
 async def measure_vectors(context: Context, key: KeyRow) -> wire.VectorState:

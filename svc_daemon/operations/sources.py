@@ -50,8 +50,8 @@ from svc_daemon.store.rows.sources import (
 )
 from svc_daemon.store.rows.tasks import create_tasks
 from svc_daemon.store.rows.tombstones import begin_retitle, create_detachment, end_retitle
-from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.events import EventType
+from svc_daemon.wire.light.error_codes import ErrorCode
 from svc_daemon.wire.sources import ProviderState, RefreshChoice
 from svc_daemon.wire.tasks import INDEXING
 

@@ -25,8 +25,8 @@ from svc_daemon.store.rows import teams, tombstones, uploads
 from svc_daemon.store.rows.moves import find_arrival
 from svc_daemon.store.rows.sources import SourceRow
 from svc_daemon.store.rows.teams import find_fact
-from svc_daemon.wire.error_codes import SourceErrorCode
-from svc_daemon.wire.parsing import parse_json
+from svc_daemon.wire.light.error_codes import SourceErrorCode
+from svc_daemon.wire.light.parsing import parse_json
 
 T = TypeVar("T")
 

@@ -32,10 +32,10 @@ from svc_daemon.store.rows.webhook_deliveries import (
     find_generation,
     rotate_secret,
 )
-from svc_daemon.wire import webhook_calls
-from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.events import EventType
-from svc_daemon.wire.webhook_calls import signed_headers
+from svc_daemon.wire.light import webhook_calls
+from svc_daemon.wire.light.error_codes import ErrorCode
+from svc_daemon.wire.light.webhook_calls import signed_headers
 from svc_daemon.wire.webhooks import CallError
 
 log = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, context
 from typing import Protocol, TypeVar
 
 from svc_daemon.errors import ServiceError
-from svc_daemon.wire.error_codes import ErrorCode
+from svc_daemon.wire.light.error_codes import ErrorCode
 
 T = TypeVar("T")
 

@@ -8,7 +8,7 @@ from typing import Protocol
 from svc_daemon.core.access.rate_limits import ByteWindow, TokenBucket
 from svc_daemon.errors import ServiceError
 from svc_daemon.settings.limits import Limits
-from svc_daemon.wire.error_codes import ErrorCode
+from svc_daemon.wire.light.error_codes import ErrorCode
 
 WINDOW_S = 60
 

@@ -19,8 +19,8 @@ from svc_daemon.core.times import from_text
 from svc_daemon.databases.contract import Connection, Exclusive
 from svc_daemon.settings.limits import SettingError
 from svc_daemon.store.rows.tasks import TaskRow
-from svc_daemon.wire.extras import install_command
-from svc_daemon.wire.versions import VERSION
+from svc_daemon.wire.light.extras import install_command
+from svc_daemon.wire.light.versions import VERSION
 
 T = TypeVar("T")
 

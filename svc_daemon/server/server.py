@@ -64,8 +64,8 @@ from svc_daemon.settings.daemon import Role, Settings
 from svc_daemon.settings.limits import Limits, SettingError
 from svc_daemon.settings.servers import LlmSettings
 from svc_daemon.store.files.staging import clear_away
-from svc_daemon.wire.local_daemons import digest_settings
-from svc_daemon.wire.versions import VERSION
+from svc_daemon.wire.light.local_daemons import digest_settings
+from svc_daemon.wire.light.versions import VERSION
 from svc_daemon.workers.delivering_webhooks import DeliveringWorker
 from svc_daemon.workers.embedding import EmbeddingWorker
 from svc_daemon.workers.indexing import IndexingWorker

@@ -15,7 +15,7 @@ from svc_daemon.store.rows.sources import SourceRow
 from svc_daemon.store.rows.teams import list_team_ids
 from svc_daemon.store.tables import count_unreferred
 from svc_daemon.wire.events import EventType
-from svc_daemon.wire.parsing import MOST_LEVELS, parse_json
+from svc_daemon.wire.light.parsing import MOST_LEVELS, parse_json
 from svc_daemon.wire.tasks import CASCADE, INDEXING, REBUILD, TEAM_REMOVAL
 
 

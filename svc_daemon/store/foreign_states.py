@@ -34,7 +34,7 @@ from svc_daemon.store.rows.uploads import UploadRow
 from svc_daemon.store.rows.webhook_deliveries import Attempt
 from svc_daemon.wire.agents import AGENT_ID_PATTERN
 from svc_daemon.wire.buckets import SLUG_PATTERN, Chunking, ChunkSizes
-from svc_daemon.wire.names import find_fault_of_name, find_fault_of_text
+from svc_daemon.wire.light.names import find_fault_of_name, find_fault_of_text
 from svc_daemon.wire.requests import faults_of
 
 #: Says what is wrong with a value, or None.

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from svc_daemon.databases.contract import Row
-from svc_daemon.wire.parsing import parse_json
+from svc_daemon.wire.light.parsing import parse_json
 
 log = logging.getLogger(__name__)
 

@@ -9,8 +9,8 @@ from urllib.parse import quote
 
 from pydantic import ValidationError
 
-from svc_daemon.wire.error_codes import ErrorCode
-from svc_daemon.wire.errors import ErrorBody, shorten, shorten_all
+from svc_daemon.wire.light.error_codes import ErrorCode
+from svc_daemon.wire.light.errors import ErrorBody, shorten, shorten_all
 from svc_daemon.wire.requests import faults_of
 
 #: Maximum number of invalid arguments in an error.

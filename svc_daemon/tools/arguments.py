@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 from pydantic.alias_generators import to_camel
 
-from svc_daemon.wire.field_errors import find_fault_of_number
+from svc_daemon.wire.light.field_errors import find_fault_of_number
 from svc_daemon.wire.requests import RequestBody
 
 #: Names to which a search is limited. An empty list would set no limit, so it is refused.

@@ -12,8 +12,8 @@ from svc_daemon.tools.api_calls import Call, CallAnswer, CallFailed, File, ToolS
 from svc_daemon.tools.arguments import ToolResult
 from svc_daemon.tools.files import GONE, DestinationArguments, FileGiven, derived_key, gone, read, store
 from svc_daemon.wire import Json
-from svc_daemon.wire.error_codes import ErrorCode
-from svc_daemon.wire.errors import ErrorBody
+from svc_daemon.wire.light.error_codes import ErrorCode
+from svc_daemon.wire.light.errors import ErrorBody
 
 BATCHES = "/v1/knowledge/files:batch/upload-session"
 #: Maximum number of concurrent uploads.

@@ -16,8 +16,8 @@ from svc_daemon.tools.api_calls import Call, CallAnswer, CallFailed, File, ToolS
 from svc_daemon.tools.arguments import Arguments
 from svc_daemon.tools.sources import SourceState, fields_of
 from svc_daemon.wire import Json
-from svc_daemon.wire.error_codes import ErrorCode
-from svc_daemon.wire.errors import ErrorBody
+from svc_daemon.wire.light.error_codes import ErrorCode
+from svc_daemon.wire.light.errors import ErrorBody
 from svc_daemon.wire.requests import without_webhook
 
 UPLOADS = "/v1/knowledge/files/upload-session"

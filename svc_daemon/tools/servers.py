@@ -27,8 +27,8 @@ from mcp_types import Tool as ListedTool
 from svc_daemon.tools.api_calls import CallFailed
 from svc_daemon.tools.arguments import ToolResult
 from svc_daemon.tools.catalogue import INSTRUCTIONS, TOOLS, Tool
-from svc_daemon.wire.errors import shorten
-from svc_daemon.wire.versions import VERSION
+from svc_daemon.wire.light.errors import shorten
+from svc_daemon.wire.light.versions import VERSION
 
 #: Runs a tool with unvalidated arguments. Raises CallFailed.
 Run = Callable[[Tool, dict[str, Any]], Awaitable[ToolResult]]

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, NotRequired
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from svc_daemon.wire.errors import ErrorBody
+from svc_daemon.wire.light.errors import ErrorBody
 from svc_daemon.wire.requests import NoDryRunBody, UploadBody
 
 ClientFileId = Annotated[str, Field(min_length=1, max_length=255)]

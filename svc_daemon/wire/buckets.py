@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, NotRequired, Self
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 from typing_extensions import TypedDict
 
-from svc_daemon.wire.names import find_fault_of_name, find_fault_of_text
+from svc_daemon.wire.light.names import find_fault_of_name, find_fault_of_text
 from svc_daemon.wire.requests import NoDryRunBody, Paging, RequestBody
 
 #: 1 to 63 lowercase letters, digits and inner hyphens. A bucket id contains `_`, so no slug looks like an id.

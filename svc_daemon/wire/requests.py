@@ -13,7 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
 
-from svc_daemon.wire.field_errors import plain
+from svc_daemon.wire.light.field_errors import plain
 
 Place = tuple[str | int, ...]
 #: A field's path and an error message.

@@ -36,7 +36,7 @@ from svc_daemon.process.contexts import Context
 from svc_daemon.process.indexing_scheduler import IndexingScheduler
 from svc_daemon.provider.errors import IndexDamaged, ProviderError
 from svc_daemon.store.rows.tasks import next_attempt_due
-from svc_daemon.wire.error_codes import SourceErrorCode
+from svc_daemon.wire.light.error_codes import SourceErrorCode
 from svc_daemon.wire.tasks import INDEXING
 from svc_daemon.workers.runners import Worker, keep_leases
 

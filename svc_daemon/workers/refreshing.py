@@ -26,7 +26,7 @@ from svc_daemon.operations.shared.claims import UNREADABLE
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.files.contract import discarding
 from svc_daemon.store.rows.refreshes import DueRefresh, list_due_refreshes, next_refresh_due
-from svc_daemon.wire.error_codes import ErrorCode
+from svc_daemon.wire.light.error_codes import ErrorCode
 from svc_daemon.workers.runners import LONGEST_S, Worker
 
 log = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from svc_daemon.errors import ERRORS
-from svc_daemon.wire.error_codes import ErrorCode
+from svc_daemon.wire.light.error_codes import ErrorCode
 from tests.acceptance.installations import Installation
 from tests.conftest import UNLIMITED, MakeInstallation
 

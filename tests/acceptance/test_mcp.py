@@ -18,7 +18,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
-from svc_daemon.wire.extras import install_command
+from svc_daemon.wire.light.extras import install_command
 from tests.acceptance.calls import list_sources, make_bucket, start_post, upload
 from tests.acceptance.forks import ROOT
 from tests.acceptance.installations import PATIENCE_S, Installation, environment, process_tree, wait_until

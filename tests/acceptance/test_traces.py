@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from svc_daemon.wire.extras import install_command
+from svc_daemon.wire.light.extras import install_command
 from tests.acceptance.calls import make_bucket, upload, wait_ended
 from tests.acceptance.forks import ROOT
 from tests.acceptance.installations import PATIENCE_S, wait_until

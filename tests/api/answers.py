@@ -7,8 +7,8 @@ import httpx
 
 from svc_daemon.api.middleware.error_responses import is_openai_path
 from svc_daemon.errors import ERRORS
-from svc_daemon.wire.error_codes import ErrorCode
-from svc_daemon.wire.versions import API_RANGE, VERSION
+from svc_daemon.wire.light.error_codes import ErrorCode
+from svc_daemon.wire.light.versions import API_RANGE, VERSION
 
 _REQUEST_ID = re.compile(r"req_[0-9a-z]{26}")
 

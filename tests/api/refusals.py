@@ -19,7 +19,7 @@ from svc_daemon.operations.shared.usage import used_answers
 from svc_daemon.process.locks import session_lock
 from svc_daemon.provider.errors import ProviderFailed, SearchTimeout
 from svc_daemon.store.rows.tasks import cancel_task
-from svc_daemon.wire.error_codes import ErrorCode as E
+from svc_daemon.wire.light.error_codes import ErrorCode as E
 from tests.api.daemons import NOTES
 from tests.api.sessions import store_unseen
 from tests.api.sites import PAGE, PDF

@@ -13,8 +13,8 @@ from svc_daemon.api.endpoints import Endpoint
 from svc_daemon.api.middleware.error_responses import is_openai_path
 from svc_daemon.api.openapi import codes_of
 from svc_daemon.errors import ERRORS
-from svc_daemon.wire.error_codes import ErrorCode
-from svc_daemon.wire.error_codes import ErrorCode as E
+from svc_daemon.wire.light.error_codes import ErrorCode
+from svc_daemon.wire.light.error_codes import ErrorCode as E
 from tests.api.answers import details_of
 from tests.api.examples import EXAMPLES, name_of
 from tests.api.fixtures import MakeDaemon

@@ -18,9 +18,9 @@ from svc_daemon.api.middleware.error_responses import is_openai_path, response_o
 from svc_daemon.core.json_bodies import refusals
 from svc_daemon.errors import ERRORS, NotFound, ServiceError, StorageError
 from svc_daemon.logs import REQUEST_ID
-from svc_daemon.wire.error_codes import ErrorCode as E
-from svc_daemon.wire.errors import ErrorEnvelope
-from svc_daemon.wire.versions import API_RANGE, VERSION
+from svc_daemon.wire.light.error_codes import ErrorCode as E
+from svc_daemon.wire.light.errors import ErrorEnvelope
+from svc_daemon.wire.light.versions import API_RANGE, VERSION
 from tests.acceptance.installations import wait_until
 from tests.api.servers import connected, hardened, serving, serving_client
 

@@ -8,7 +8,7 @@ import pytest
 
 from svc_daemon.api.mcp import message_bytes
 from svc_daemon.core.json_bodies import MAX_ENTRIES
-from svc_daemon.wire.extras import install_command
+from svc_daemon.wire.light.extras import install_command
 from tests.api.answers import details_of
 from tests.api.daemons import NOTES, UNLIMITED, Daemon
 from tests.api.fixtures import MakeDaemon

@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from svc_daemon.api.middleware.guards import ClientLimits
-from svc_daemon.wire.versions import VERSION
+from svc_daemon.wire.light.versions import VERSION
 from tests.acceptance.installations import PATIENCE_S, wait_until
 from tests.api.servers import ask, connected, hardened, is_closed, read_answer, serving
 

@@ -17,7 +17,7 @@ from svc_daemon.api.app import ENDPOINTS
 from svc_daemon.api.endpoints import Endpoint
 from svc_daemon.api.openapi import codes_of, describe
 from svc_daemon.settings.limits import Limits
-from svc_daemon.wire.error_codes import ErrorCode
+from svc_daemon.wire.light.error_codes import ErrorCode
 from tests.api.answers import details_of
 from tests.api.examples import EXAMPLES
 from tests.api.stages import Stage

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from svc_daemon.settings.limits import Limits
-from svc_daemon.wire.local_daemons import parse_secret, prove
-from svc_daemon.wire.versions import API_NEWEST, API_OLDEST, API_RANGE, VERSION
+from svc_daemon.wire.light.local_daemons import parse_secret, prove
+from svc_daemon.wire.light.versions import API_NEWEST, API_OLDEST, API_RANGE, VERSION
 from tests.api.answers import details_of, refused_field
 from tests.api.daemons import NOTES, Daemon
 from tests.api.fixtures import MakeDaemon

@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs
 
-from svc_daemon.wire.local_daemons import prove
+from svc_daemon.wire.light.local_daemons import prove
 
 
 @dataclass(frozen=True)

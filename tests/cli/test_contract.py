@@ -13,7 +13,7 @@ import pytest
 from svc_cli.errors import ApiError, SvcError
 from svc_cli.exits import Exit, exit_for_answer
 from svc_cli.main import BUCKET_NAMES
-from svc_daemon.wire.versions import VERSION
+from svc_daemon.wire.light.versions import VERSION
 from tests.acceptance.forks import Fork
 from tests.acceptance.installations import PATIENCE_S, Installation, environment, wait_until
 from tests.cli.odd_servers import OddServer

@@ -15,7 +15,7 @@ from svc_cli.commands.machine import completed_names
 from svc_cli.daemon.probes import LocalProof
 from svc_cli.errors import DaemonUnreachable, NetworkFailed, NotAuthenticated, SvcError
 from svc_daemon.paths import DataFiles
-from svc_daemon.wire.local_daemons import read_secret
+from svc_daemon.wire.light.local_daemons import read_secret
 from tests.cli.odd_servers import OddServer, serving
 from tests.cli.terminals import RunSvc
 

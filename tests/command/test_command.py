@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from svc_daemon.wire.versions import API_RANGE, VERSION
+from svc_daemon.wire.light.versions import API_RANGE, VERSION
 from tests.acceptance.installations import Finished, Installation
 from tests.cli.terminals import HIDDEN
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from svc_daemon.embed.installed_models import ModelFolder
 from svc_daemon.embed.installing import install
 from svc_daemon.embed.origins import DEFAULT
-from svc_daemon.wire.extras import install_command
+from svc_daemon.wire.light.extras import install_command
 from tests.acceptance.forks import ROOT
 from tests.command.test_command import run
 from tests.embed.models import weights_sha256, write_model, write_wheel

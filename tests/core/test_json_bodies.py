@@ -17,7 +17,7 @@ from svc_daemon.core.json_bodies import (
     parse_object,
 )
 from svc_daemon.errors import ServiceError
-from svc_daemon.wire.error_codes import ErrorCode
+from svc_daemon.wire.light.error_codes import ErrorCode
 from tests.core.refusals import refusal
 from tests.limits import cpu_limit_s
 

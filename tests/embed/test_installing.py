@@ -22,7 +22,7 @@ from svc_daemon.embed.installed_models import CLS, GRAPH, TOKENIZER, ModelFolder
 from svc_daemon.embed.installing import Installed, install
 from svc_daemon.embed.onnx_inference import Runtime
 from svc_daemon.embed.origins import KnownPackage, Tensor
-from svc_daemon.wire.extras import install_command
+from svc_daemon.wire.light.extras import install_command
 from tests.embed.models import (
     PLACES,
     REAL_MODEL,

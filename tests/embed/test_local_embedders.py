@@ -20,7 +20,7 @@ from svc_daemon.embed.contract import EmbedFailed
 from svc_daemon.embed.installed_models import InstalledModel, ModelFolder
 from svc_daemon.embed.local_embedders import LocalEmbedder
 from svc_daemon.embed.onnx_inference import Runtime
-from svc_daemon.wire.extras import install_command
+from svc_daemon.wire.light.extras import install_command
 from tests.acceptance.installations import PATIENCE_S, wait_until
 from tests.processes import children_of, has_ended
 

@@ -11,7 +11,7 @@ from svc_daemon.extract.child_limits import CageLimits
 from svc_daemon.extract.documents import ExtractionFailed, StoredDocument
 from svc_daemon.extract.formats import Given, find_reader
 from svc_daemon.store.files.blobs import BlobFile
-from svc_daemon.wire.error_codes import SourceErrorCode
+from svc_daemon.wire.light.error_codes import SourceErrorCode
 
 Shape = list[tuple[str, str, tuple[str, ...]]]
 

@@ -15,7 +15,7 @@ from svc_daemon.extract.formats.html import html
 from svc_daemon.extract.formats.pdf import pdf
 from svc_daemon.extract.jobs import Job
 from svc_daemon.extract.messages import LINE_BYTES, ChildOutcome, failure_line, own_child_line, reply_lines
-from svc_daemon.wire.error_codes import SourceErrorCode
+from svc_daemon.wire.light.error_codes import SourceErrorCode
 from tests import samples
 from tests.extract.conftest import Extract
 

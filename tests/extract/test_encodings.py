@@ -12,7 +12,7 @@ import pytest
 from svc_daemon.core.text.chunking import Extraction
 from svc_daemon.core.text.media_types import detect
 from svc_daemon.extract.formats.text.texts import decode
-from svc_daemon.wire.error_codes import SourceErrorCode
+from svc_daemon.wire.light.error_codes import SourceErrorCode
 from tests import samples
 from tests.extract.conftest import MakeExtractor
 from tests.extract.readings import document_at, lines, read, refused

@@ -16,7 +16,7 @@ import pytest
 from svc_daemon.core.text.chunking import Extraction
 from svc_daemon.extract.documents import ExtractionFailed
 from svc_daemon.extract.extractors import Extractor
-from svc_daemon.wire.error_codes import SourceErrorCode
+from svc_daemon.wire.light.error_codes import SourceErrorCode
 from tests.acceptance.installations import PATIENCE_S
 from tests.extract.conftest import Extract, MakeExtractor
 from tests.extract.readings import document_at

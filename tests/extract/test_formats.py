@@ -6,7 +6,7 @@ import pytest
 
 from svc_daemon.core.text.document_formats import FORMATS
 from svc_daemon.extract.formats import READERS, find_reader
-from svc_daemon.wire.error_codes import SourceErrorCode
+from svc_daemon.wire.light.error_codes import SourceErrorCode
 from tests import samples
 from tests.extract.compounds import make_ppt
 from tests.extract.opendocuments import cell, make_open_document, table, text_box

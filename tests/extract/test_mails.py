@@ -10,7 +10,7 @@ from email.mime.text import MIMEText
 import pytest
 
 from svc_daemon.core.text.chunking import Document
-from svc_daemon.wire.error_codes import SourceErrorCode
+from svc_daemon.wire.light.error_codes import SourceErrorCode
 from tests import samples
 from tests.extract.readings import read, refused, shape
 

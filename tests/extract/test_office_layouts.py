@@ -2,7 +2,7 @@
 
 import re
 
-from svc_daemon.wire.error_codes import SourceErrorCode
+from svc_daemon.wire.light.error_codes import SourceErrorCode
 from tests.extract.office_files import paragraph, word_parts, zipped
 from tests.extract.readings import read, refused
 

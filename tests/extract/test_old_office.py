@@ -6,7 +6,7 @@ import struct
 import pytest
 
 from svc_daemon.extract.documents import ExtractionFailed
-from svc_daemon.wire.error_codes import SourceErrorCode
+from svc_daemon.wire.light.error_codes import SourceErrorCode
 from tests.extract.compounds import make_compound, make_doc, make_msg, make_ppt
 from tests.extract.readings import read, refused, shape
 

@@ -6,7 +6,7 @@ import pytest
 
 from svc_daemon.core.text.media_types import detect
 from svc_daemon.extract.documents import ExtractionFailed
-from svc_daemon.wire.error_codes import SourceErrorCode
+from svc_daemon.wire.light.error_codes import SourceErrorCode
 from tests.extract.opendocuments import TYPE, cell, make_flat, make_open_document, part, style, table, text_box
 from tests.extract.readings import read, refused, shape
 from tests.samples import make_zip, replaced

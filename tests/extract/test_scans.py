@@ -15,7 +15,7 @@ from svc_daemon.extract.documents import ExtractionFailed, NeedsRecognition, Sto
 from svc_daemon.extract.extractors import Extractor
 from svc_daemon.extract.scans.layout import recognize_page
 from svc_daemon.extract.scans.recognizers import Line, choose
-from svc_daemon.wire.error_codes import SourceErrorCode
+from svc_daemon.wire.light.error_codes import SourceErrorCode
 from tests import samples
 from tests.extract.conftest import MakeExtractor
 from tests.extract.readings import document_at

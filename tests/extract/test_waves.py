@@ -24,7 +24,7 @@ from svc_daemon.extract.documents import (
 from svc_daemon.extract.extractors import Extractor
 from svc_daemon.extract.fork_server import _Child
 from svc_daemon.extract.messages import KillReason
-from svc_daemon.wire.error_codes import SourceErrorCode
+from svc_daemon.wire.light.error_codes import SourceErrorCode
 from tests import samples
 from tests.extract.conftest import MakeExtractor
 from tests.extract.readings import document_at

@@ -6,7 +6,7 @@ from typing import Any
 
 import xlsxwriter  # type: ignore[import-untyped]
 
-from svc_daemon.wire.error_codes import SourceErrorCode
+from svc_daemon.wire.light.error_codes import SourceErrorCode
 from tests.extract.office_files import CHART, RELATIONS, office_parts, part, relation, relations, zipped
 from tests.extract.readings import read, refused
 

@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from svc_daemon.wire.error_codes import SourceErrorCode
+from svc_daemon.wire.light.error_codes import SourceErrorCode
 from tests import samples
 from tests.extract.readings import read, refused
 

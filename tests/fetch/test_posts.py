@@ -12,7 +12,7 @@ from svc_daemon.core.access.urls import AddressPolicy
 from svc_daemon.errors import ServiceError
 from svc_daemon.fetch.contract import FetchFailed, FetchLimits
 from svc_daemon.fetch.fetchers import Fetcher
-from svc_daemon.wire.webhook_calls import signed_headers
+from svc_daemon.wire.light.webhook_calls import signed_headers
 from tests.fetch.servers import Exchange, Names, Server, serving
 
 SECRET = secret_text(bytes(range(32)))

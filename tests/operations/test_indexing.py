@@ -17,7 +17,7 @@ from svc_daemon.operations.remove import sweeping
 from svc_daemon.operations.shared import claims as tasks
 from svc_daemon.process.indexing_scheduler import IndexingScheduler
 from svc_daemon.settings.limits import Limits
-from svc_daemon.wire.error_codes import SourceErrorCode
+from svc_daemon.wire.light.error_codes import SourceErrorCode
 from tests.api.daemons import Daemon
 from tests.api.fixtures import MakeDaemon
 from tests.provider.samples import make_document

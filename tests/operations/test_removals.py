@@ -33,7 +33,7 @@ from svc_daemon.server.server import open_context
 from svc_daemon.settings.limits import Limits
 from svc_daemon.store.rows.tasks import TaskRow
 from svc_daemon.store.rows.teams import list_team_ids
-from svc_daemon.wire.error_codes import ErrorCode
+from svc_daemon.wire.light.error_codes import ErrorCode
 from svc_daemon.workers.removing import RemovingWorker
 from tests.acceptance.backups import run_killed
 from tests.api.answers import body_of, details_of

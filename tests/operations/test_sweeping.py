@@ -18,7 +18,7 @@ from svc_daemon.operations.remove.sweeping import expire_uploads
 from svc_daemon.process.indexing_scheduler import IndexingScheduler
 from svc_daemon.provider.errors import ProviderFailed
 from svc_daemon.store.rows.teams import list_team_ids
-from svc_daemon.wire.error_codes import SourceErrorCode
+from svc_daemon.wire.light.error_codes import SourceErrorCode
 from tests.api.answers import body_of
 from tests.api.daemons import NOTES, UNLIMITED, Daemon
 from tests.api.fixtures import MakeDaemon

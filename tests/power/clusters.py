@@ -26,7 +26,7 @@ from svc_daemon.provider.contract import STATE_ACTIVE, DocumentState, IndexDocum
 from svc_daemon.provider.errors import DocumentMissing
 from svc_daemon.settings.limits import Limits
 from svc_daemon.store.migrations import MIGRATIONS
-from svc_daemon.wire.error_codes import ErrorCode, SourceErrorCode
+from svc_daemon.wire.light.error_codes import ErrorCode, SourceErrorCode
 from svc_daemon.workers.delivering_webhooks import DeliveringWorker
 from svc_daemon.workers.indexing import IndexingWorker
 from svc_daemon.workers.sweeping import SweepingWorker

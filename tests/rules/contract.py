@@ -5,7 +5,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from svc_daemon.wire.error_codes import ErrorCode
+from svc_daemon.wire.light.error_codes import ErrorCode
 from tests.rules.modules import ROOT, Module, is_within, modules
 
 _RULE = re.compile(r"- `(?P<id>[\w.-]+)`: (?P<words>.+)")

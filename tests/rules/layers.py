@@ -47,7 +47,7 @@ LIBRARY_OWNERS = {
     ),
     "sqlite_utils": ("svc_daemon.store.migrations",),
     "httpcore": ("svc_daemon.fetch",),
-    "standardwebhooks": ("svc_daemon.wire.webhook_calls", "svc_cli.client.webhooks"),
+    "standardwebhooks": ("svc_daemon.wire.light.webhook_calls", "svc_cli.client.webhooks"),
     # For the operator's model servers alone: URLs of users go through the policy, by httpcore.
     "httpx": ("svc_daemon.llm", "svc_daemon.embed"),
     "rich": ("svc_cli.console", "svc_cli.render", "svc_cli.commands.daily.status"),

@@ -13,7 +13,7 @@ import typer
 from svc_cli.app import build
 from svc_cli.commands.help_pages import HELP_FLAGS, MORE, HelpfulGroup, write_common_options
 from svc_daemon.command.main import app
-from svc_daemon.wire.versions import VERSION
+from svc_daemon.wire.light.versions import VERSION
 from tests.rules.modules import ROOT
 
 COMMON = "Common options"

@@ -14,7 +14,7 @@ PACKAGES = ("svc_daemon", "svc_cli")
 class Module:
     """One Python file of the project."""
 
-    #: Dotted, such as `svc_daemon.wire.errors`; a package is named without `__init__`.
+    #: Dotted, such as `svc_daemon.wire.light.errors`; a package is named without `__init__`.
     name: str
     source: str
     is_package: bool = False

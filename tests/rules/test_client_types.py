@@ -9,7 +9,8 @@ from pydantic import BaseModel
 from svc_cli.client import types
 from svc_daemon.api.app import ENDPOINTS
 from svc_daemon.api.endpoints import PAGE
-from svc_daemon.wire import agents, buckets, completions, keys, responses, searches, sources, vectors
+from svc_daemon.wire import agents, buckets, keys, searches, sources, vectors
+from svc_daemon.wire.openai import completions, responses
 
 #: The requests of which the client takes fields, and the fields that it takes in another way or not at all.
 REQUESTS: dict[type, tuple[type[BaseModel], set[str]]] = {

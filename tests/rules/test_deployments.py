@@ -108,7 +108,9 @@ def test_images_are_of_one_release_that_the_service_takes() -> None:
         if name in OLDEST:
             assert tuple(int(number) for number in re.findall(r"\d+", tag)) >= OLDEST[name]
     assert OLDEST.keys() <= {image.rpartition(":")[0] for image in images}
-    release = re.search(r'^VERSION = "(\d+\.\d+)', (ROOT / "svc_daemon/wire/versions.py").read_text(), re.MULTILINE)
+    release = re.search(
+        r'^VERSION = "(\d+\.\d+)', (ROOT / "svc_daemon/wire/light/versions.py").read_text(), re.MULTILINE
+    )
     assert release is not None
     pods = [each["spec"]["template"]["spec"]["containers"][0]["image"] for each in kubernetes("Deployment")]
     ours = [image.rpartition(":")[2] for image in (*images, *pods) if re.search(r"(^|/)svc:", image)]

@@ -16,7 +16,7 @@ from svc_cli.errors import SvcError
 from svc_cli.exits import Exit
 from svc_daemon.command.main import app as daemon_app
 from svc_daemon.settings.limits import Limits, variable
-from svc_daemon.wire.error_codes import ErrorCode, SourceErrorCode
+from svc_daemon.wire.light.error_codes import ErrorCode, SourceErrorCode
 from tests.rules.modules import PACKAGES, ROOT, Module, modules
 
 VARIABLE = re.compile(r"SVC_[A-Z][A-Z_]*[A-Z]")

@@ -17,7 +17,6 @@ LONGEST_FILE, USUAL_FILE = 400, 350
 #: Modules that a folder may have, `__init__` not counted, and the folders that have more: these numbers may only fall.
 FULLEST_FOLDER = 15
 FULLER_FOLDERS = {
-    "svc_daemon.wire": 29,
     "svc_daemon.store.rows": 19,
     "svc_daemon.provider.embedded": 16,
     "svc_cli": 16,

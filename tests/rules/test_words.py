@@ -23,7 +23,7 @@ SQL = re.compile(
     r"\s*(SELECT\s|INSERT (OR \w+ )?INTO\s|UPDATE \w+\s+SET\s|DELETE FROM\s|CREATE TABLE\s|PRAGMA\s|BEGIN IMMEDIATE)"
 )
 #: The parsers of JSON and TOML; everybody else calls `parse_json` and `parse_toml`.
-PARSERS = ("svc_daemon.wire.parsing", "svc_daemon.core.json_bodies")
+PARSERS = ("svc_daemon.wire.light.parsing", "svc_daemon.core.json_bodies")
 #: Wrong on Python 3.11.2, which Debian 12 has: a repeated group that is possessive takes too much, and after an error
 #: a TaskGroup leaves a cancellation behind that breaks the next `asyncio.timeout`.
 BROKEN = re.compile(r"""\)[*+?]\+["(|<{}\\]|\bTaskGroup\(""")

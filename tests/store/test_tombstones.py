@@ -23,7 +23,7 @@ from svc_daemon.store.rows.tombstones import (
     list_detachments,
 )
 from svc_daemon.store.rows.webhook_deliveries import DeliveryRow, get_delivery, list_due
-from svc_daemon.wire.webhook_calls import DELIVERED, GIVEN_UP, PENDING, Standing
+from svc_daemon.wire.light.webhook_calls import DELIVERED, GIVEN_UP, PENDING, Standing
 from tests.store.rows import LATER, NOW, OURS, THEIRS, add_bucket, add_source, add_task, undone
 
 

@@ -7,12 +7,13 @@ import pytest
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from svc_daemon.tools.searches import NOT_AT_ALL, PARTLY, AnswerCitation, Answered
-from svc_daemon.wire import batches, buckets, headers, sources, uploads
+from svc_daemon.wire import batches, buckets, sources, uploads
 from svc_daemon.wire.buckets import SLUG_PATTERN, BucketCreate, BucketFields, BucketUpdate, Chunking
-from svc_daemon.wire.error_codes import ErrorCode, SourceErrorCode
-from svc_daemon.wire.errors import ErrorEnvelope
+from svc_daemon.wire.light import headers
+from svc_daemon.wire.light.error_codes import ErrorCode, SourceErrorCode
+from svc_daemon.wire.light.errors import ErrorEnvelope
+from svc_daemon.wire.light.versions import API_NEWEST, API_OLDEST, API_RANGE, VERSION
 from svc_daemon.wire.searches import SearchRequest
-from svc_daemon.wire.versions import API_NEWEST, API_OLDEST, API_RANGE, VERSION
 
 
 def is_valid(model: type[BaseModel], body: Any) -> bool:

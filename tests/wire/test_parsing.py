@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from svc_daemon.wire.parsing import MOST_LEVELS, NestedTooDeeply, check_levels, parse_json, parse_toml
-from svc_daemon.wire.printed_text import dump_json, escape_text
+from svc_daemon.wire.light.parsing import MOST_LEVELS, NestedTooDeeply, check_levels, parse_json, parse_toml
+from svc_daemon.wire.light.printed_text import dump_json, escape_text
 from tests.cli.terminals import HIDDEN
 
 #: Documents with this many levels, in each syntax.

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from svc_daemon.core.access.api_keys import secret_text
-from svc_daemon.wire import webhook_calls
-from svc_daemon.wire.webhook_calls import Standing, judge_call, signed_headers
+from svc_daemon.wire.light import webhook_calls
+from svc_daemon.wire.light.webhook_calls import Standing, judge_call, signed_headers
 
 OLD, NEW, OTHER = (secret_text(bytes([number]) * 32) for number in range(3))
 BODY = '{"type": "source.ready", "title": "Ünïcode"}'.encode()

@@ -15,7 +15,7 @@ from svc_cli.exits import Exit
 from svc_cli.given_files import read_given
 from svc_cli.render import place_of, table
 from svc_daemon.wire import Json
-from svc_daemon.wire.parsing import parse_json
+from svc_daemon.wire.light.parsing import parse_json
 
 if TYPE_CHECKING:
     from svc_cli.client.api import Client

@@ -21,8 +21,8 @@ from svc_cli.exits import Exit
 from svc_cli.render import duration, fields, size
 from svc_daemon import paths
 from svc_daemon.wire import JsonMapping
-from svc_daemon.wire.local_daemons import digest_settings
-from svc_daemon.wire.parsing import parse_json
+from svc_daemon.wire.light.local_daemons import digest_settings
+from svc_daemon.wire.light.parsing import parse_json
 
 app = new_app("Start, stop and inspect the local daemon.")
 

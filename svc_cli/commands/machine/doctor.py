@@ -19,7 +19,7 @@ from svc_cli.errors import ApiError, NotAuthenticated, SvcError
 from svc_cli.exits import Exit
 from svc_cli.render import counted, size, table
 from svc_daemon import paths
-from svc_daemon.wire.versions import API_RANGE, VERSION
+from svc_daemon.wire.light.versions import API_RANGE, VERSION
 
 if TYPE_CHECKING:
     from svc_cli.client.api import Client

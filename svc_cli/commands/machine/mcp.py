@@ -12,7 +12,7 @@ import typer
 from svc_cli.commands.invocations import Invocation, command, new_app
 from svc_cli.console import is_terminal
 from svc_cli.errors import UsageError
-from svc_daemon.wire.extras import install_command
+from svc_daemon.wire.light.extras import install_command
 
 app = new_app()
 

@@ -13,7 +13,7 @@ from svc_cli.commands.invocations import DryRunOption, Invocation, command, new_
 from svc_cli.errors import UsageError
 from svc_cli.render import fields, table
 from svc_daemon.wire import Json, JsonMapping
-from svc_daemon.wire.parsing import parse_json
+from svc_daemon.wire.light.parsing import parse_json
 
 if TYPE_CHECKING:
     from svc_cli.client.api import Client

@@ -21,7 +21,7 @@ from svc_cli.private_files import lock as lock_file
 from svc_cli.private_files import rename
 from svc_cli.sync.mappings import Mapping
 from svc_daemon.wire import Json
-from svc_daemon.wire.parsing import parse_json
+from svc_daemon.wire.light.parsing import parse_json
 
 #: A longer log is renamed to `.log.1`.
 LOG_BYTES = 1024 * 1024

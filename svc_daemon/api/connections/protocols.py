@@ -27,7 +27,7 @@ from svc_daemon.api.middleware.guards import ClientLimits
 from svc_daemon.api.middleware.response_headers import identity_headers
 from svc_daemon.core.json_bodies import refusal
 from svc_daemon.errors import ServiceError
-from svc_daemon.wire.error_codes import ErrorCode
+from svc_daemon.wire.light.error_codes import ErrorCode
 
 logger = logging.getLogger(__name__)
 

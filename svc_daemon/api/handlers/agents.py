@@ -19,7 +19,7 @@ from svc_daemon.operations.retrieve import agents as verbs
 from svc_daemon.operations.retrieve.agents import list_visible_agents, view_agent
 from svc_daemon.operations.shared.idempotency import find_earlier
 from svc_daemon.wire import agents as wire
-from svc_daemon.wire.error_codes import ErrorCode as E
+from svc_daemon.wire.light.error_codes import ErrorCode as E
 from svc_daemon.wire.sources import DryRun
 
 

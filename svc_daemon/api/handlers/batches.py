@@ -44,9 +44,9 @@ from svc_daemon.store.rows.keys import KeyRow
 from svc_daemon.store.rows.sources import SourceRow
 from svc_daemon.store.rows.uploads import UploadRow
 from svc_daemon.wire import batches as wire
-from svc_daemon.wire.error_codes import ErrorCode as E
-from svc_daemon.wire.errors import ErrorBody
 from svc_daemon.wire.legacy import DestinationFields
+from svc_daemon.wire.light.error_codes import ErrorCode as E
+from svc_daemon.wire.light.errors import ErrorBody
 from svc_daemon.wire.sources import DryRun
 from svc_daemon.wire.uploads import STRATEGY
 

@@ -27,7 +27,7 @@ from svc_daemon.operations.remove.bucket_deletions import delete_bucket
 from svc_daemon.operations.shared.idempotency import find_earlier
 from svc_daemon.operations.shared.response_objects import view_deletion
 from svc_daemon.wire import buckets as wire
-from svc_daemon.wire.error_codes import ErrorCode as E
+from svc_daemon.wire.light.error_codes import ErrorCode as E
 from svc_daemon.wire.sources import DryRun
 
 

@@ -24,9 +24,9 @@ from svc_daemon.operations.shared.authorization import is_live
 from svc_daemon.store.rows.events import EventFilter, Position
 from svc_daemon.store.rows.keys import KeyRow
 from svc_daemon.wire import events as wire
-from svc_daemon.wire import headers
-from svc_daemon.wire.error_codes import ErrorCode as E
 from svc_daemon.wire.events import EventType
+from svc_daemon.wire.light import headers
+from svc_daemon.wire.light.error_codes import ErrorCode as E
 
 #: Seconds without an event until a comment is sent, to keep the connection alive.
 BEAT_S = 15.0

@@ -15,7 +15,7 @@ from svc_daemon.operations.shared.destination_buckets import Destination
 from svc_daemon.operations.shared.idempotency import Creation, find_earlier
 from svc_daemon.operations.shared.schedules import check_choice
 from svc_daemon.wire import sources as wire
-from svc_daemon.wire.error_codes import ErrorCode as E
+from svc_daemon.wire.light.error_codes import ErrorCode as E
 from svc_daemon.wire.sources import DryRun, SourceAnswer, WebhookCall
 
 

@@ -14,7 +14,7 @@ from svc_daemon.operations.keys import plan_key, view_key
 from svc_daemon.operations.shared.authorization import require
 from svc_daemon.operations.shared.idempotency import find_earlier
 from svc_daemon.wire import keys as wire
-from svc_daemon.wire.error_codes import ErrorCode as E
+from svc_daemon.wire.light.error_codes import ErrorCode as E
 from svc_daemon.wire.sources import DryRun
 
 

@@ -16,7 +16,7 @@ from svc_daemon.operations.shared.destination_buckets import Destination, find_d
 from svc_daemon.operations.shared.idempotency import Creation
 from svc_daemon.wire import legacy as wire
 from svc_daemon.wire.batches import Batch
-from svc_daemon.wire.error_codes import ErrorCode as E
+from svc_daemon.wire.light.error_codes import ErrorCode as E
 from svc_daemon.wire.sources import DryRun, SourceAnswer
 from svc_daemon.wire.uploads import Upload
 

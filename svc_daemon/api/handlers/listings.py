@@ -31,8 +31,8 @@ from svc_daemon.store.rows.listings import SourceFilter
 from svc_daemon.store.rows.sources import SourceRow
 from svc_daemon.store.schemas import SORTED
 from svc_daemon.wire import listings as wire
-from svc_daemon.wire.error_codes import ErrorCode as E
-from svc_daemon.wire.parsing import parse_json
+from svc_daemon.wire.light.error_codes import ErrorCode as E
+from svc_daemon.wire.light.parsing import parse_json
 
 #: Values of the query parameter `status`. Without `status`, a list has only sources that are active in the bucket.
 STATUSES = ("all", "queued", "indexing", "active", "failed", "unread_scan")

@@ -19,7 +19,7 @@ from svc_daemon.operations.retrieve.searches import SearchHit, search
 from svc_daemon.provider.contract import Hit
 from svc_daemon.store.rows.keys import KeyRow
 from svc_daemon.wire import searches as wire
-from svc_daemon.wire.error_codes import ErrorCode
+from svc_daemon.wire.light.error_codes import ErrorCode
 
 #: The query string parameter that corresponds to `query` in the body.
 QUERY = "q"

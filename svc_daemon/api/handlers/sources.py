@@ -54,7 +54,7 @@ from svc_daemon.store.rows.buckets import find_cascade
 from svc_daemon.store.rows.search_candidates import FoundSource
 from svc_daemon.store.rows.sources import SourceRow
 from svc_daemon.wire import sources as wire
-from svc_daemon.wire.error_codes import ErrorCode as E
+from svc_daemon.wire.light.error_codes import ErrorCode as E
 from svc_daemon.wire.sources import Refresh
 from svc_daemon.wire.tasks import TaskAnswer
 from svc_daemon.wire.vectors import EmbeddedChunk, SourceVectors

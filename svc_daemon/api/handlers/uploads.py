@@ -43,7 +43,7 @@ from svc_daemon.store.rows.keys import KeyRow
 from svc_daemon.store.rows.uploads import UploadRow
 from svc_daemon.wire import uploads as wire
 from svc_daemon.wire.batches import BatchFile, ManifestItem
-from svc_daemon.wire.error_codes import ErrorCode as E
+from svc_daemon.wire.light.error_codes import ErrorCode as E
 from svc_daemon.wire.sources import DryRun, SourceAnswer
 
 

@@ -13,8 +13,8 @@ from svc_daemon.databases.contract import MOST_ROWS
 from svc_daemon.operations import webhook_deliveries as verbs
 from svc_daemon.operations.webhook_deliveries import Logged, Secrets
 from svc_daemon.store.rows.webhook_deliveries import DeliveryFilter
-from svc_daemon.wire import webhook_calls
 from svc_daemon.wire import webhooks as wire
+from svc_daemon.wire.light import webhook_calls
 
 STATUSES = (webhook_calls.PENDING, webhook_calls.DELIVERED, webhook_calls.GIVEN_UP)
 

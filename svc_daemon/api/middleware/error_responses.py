@@ -22,9 +22,9 @@ from svc_daemon.api.middleware.response_headers import Header, request_id_of
 from svc_daemon.core.json_bodies import refusals
 from svc_daemon.core.shortages import SENTENCES, find_shortage
 from svc_daemon.errors import ERRORS, ServiceError, StorageError
-from svc_daemon.wire import headers as names
-from svc_daemon.wire.error_codes import ErrorCode
-from svc_daemon.wire.errors import ErrorEnvelope, OpenAIError
+from svc_daemon.wire.light import headers as names
+from svc_daemon.wire.light.error_codes import ErrorCode
+from svc_daemon.wire.light.errors import ErrorEnvelope, OpenAIError
 from svc_daemon.wire.requests import faults_of
 
 logger = logging.getLogger(__name__)

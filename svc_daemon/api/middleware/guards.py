@@ -19,7 +19,7 @@ from svc_daemon.api.middleware.response_headers import Header
 from svc_daemon.core.json_bodies import refusal
 from svc_daemon.errors import ServiceError
 from svc_daemon.settings.limits import Limits
-from svc_daemon.wire.error_codes import ErrorCode
+from svc_daemon.wire.light.error_codes import ErrorCode
 
 #: Headers that `Guards` checks. If a header is repeated, all its values are checked.
 _WATCHED = frozenset({b"host", b"origin", b"sec-fetch-site", b"transfer-encoding", b"content-length"})

@@ -9,8 +9,8 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from svc_daemon.logs import REQUEST_ID as LOGGED_REQUEST_ID
-from svc_daemon.wire.headers import DEPRECATION, LINK, REQUEST_ID, SVC_API, SVC_FAULT, SVC_VERSION
-from svc_daemon.wire.versions import API_RANGE, VERSION
+from svc_daemon.wire.light.headers import DEPRECATION, LINK, REQUEST_ID, SVC_API, SVC_FAULT, SVC_VERSION
+from svc_daemon.wire.light.versions import API_RANGE, VERSION
 
 #: A header: its name in lower case, and its value.
 Header = tuple[bytes, bytes]

@@ -20,7 +20,7 @@ from svc_daemon.core.text.terms import QueryWord, index_terms
 from svc_daemon.provider.contract import IndexDocument
 from svc_daemon.provider.errors import ProviderFailed
 from svc_daemon.provider.ranked_chunks import distinct, storable
-from svc_daemon.wire.parsing import parse_json
+from svc_daemon.wire.light.parsing import parse_json
 
 #: How many times a word in the title counts, as in the SQLite index.
 TITLE_WEIGHT = 2

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from svc_daemon.errors import StorageError, StoreUnavailable
-from svc_daemon.wire.extras import install_command
+from svc_daemon.wire.light.extras import install_command
 
 log = logging.getLogger(__name__)
 

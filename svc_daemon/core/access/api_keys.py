@@ -32,8 +32,8 @@ from svc_daemon.core.ids import BUCKET, SHAPES, agent_of, is_allowed, is_model
 from svc_daemon.core.json_bodies import refusal
 from svc_daemon.core.times import from_text, to_text
 from svc_daemon.errors import ServiceError
-from svc_daemon.wire.error_codes import ErrorCode
-from svc_daemon.wire.names import find_fault_of_name
+from svc_daemon.wire.light.error_codes import ErrorCode
+from svc_daemon.wire.light.names import find_fault_of_name
 
 PREFIX = "sk-"
 #: Begins the code that is exchanged for a key of the console.

@@ -27,9 +27,9 @@ from svc_daemon.core.ids import BUCKET, DEFAULT_AGENT, SOURCE, is_id
 from svc_daemon.core.json_bodies import refusal
 from svc_daemon.errors import ServiceError
 from svc_daemon.wire.agents import PolicyScope
-from svc_daemon.wire.error_codes import ErrorCode
-from svc_daemon.wire.names import find_fault_of_name, find_fault_of_text
-from svc_daemon.wire.parsing import parse_json
+from svc_daemon.wire.light.error_codes import ErrorCode
+from svc_daemon.wire.light.names import find_fault_of_name, find_fault_of_text
+from svc_daemon.wire.light.parsing import parse_json
 
 MAX_DEPTH = 8
 _ORDERED = {"gt", "gte", "lt", "lte"}

@@ -25,7 +25,7 @@ from enum import Enum
 
 from svc_daemon.core.json_bodies import refusal
 from svc_daemon.errors import ServiceError
-from svc_daemon.wire.error_codes import ErrorCode
+from svc_daemon.wire.light.error_codes import ErrorCode
 
 PENDING, UPLOADING, UPLOADED = "pending", "uploading", "uploaded"
 FINALIZED, CANCELED, EXPIRED = "finalized", "canceled", "expired"

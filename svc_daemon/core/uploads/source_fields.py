@@ -14,9 +14,9 @@ from svc_daemon.core.json_bodies import refusal
 from svc_daemon.core.text.media_types import detect, text_encoding
 from svc_daemon.errors import ServiceError
 from svc_daemon.settings.limits import Limits
-from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.legacy import DestinationFields, LegacyManifest
-from svc_daemon.wire.names import MAX_NAME_BYTES, NameFlaw, clean_name, find_fault_of_name, find_flaw
+from svc_daemon.wire.light.error_codes import ErrorCode
+from svc_daemon.wire.light.names import MAX_NAME_BYTES, NameFlaw, clean_name, find_fault_of_name, find_flaw
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 #: One JSON encoder for all calls, since `json.dumps` with these options would create one in each call.

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from svc_daemon.core.text.document_formats import OCR
-from svc_daemon.wire.extras import install_command
+from svc_daemon.wire.light.extras import install_command
 
 if TYPE_CHECKING:
     from svc_daemon.extract.scans.pictures import Picture

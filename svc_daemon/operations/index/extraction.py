@@ -16,7 +16,7 @@ from svc_daemon.process.contexts import Context
 from svc_daemon.store.rows.buckets import chunking_of, find_bucket
 from svc_daemon.store.rows.recognized_pages import list_pages
 from svc_daemon.store.rows.sources import SourceRow, find_source
-from svc_daemon.wire.error_codes import ErrorCode, SourceErrorCode
+from svc_daemon.wire.light.error_codes import ErrorCode, SourceErrorCode
 
 
 @dataclass(frozen=True, slots=True)

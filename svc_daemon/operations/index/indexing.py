@@ -47,8 +47,8 @@ from svc_daemon.store.rows.tasks import (
     succeed_task,
 )
 from svc_daemon.store.rows.tombstones import create_detachment, list_detached
-from svc_daemon.wire.error_codes import SourceErrorCode
 from svc_daemon.wire.events import EventType
+from svc_daemon.wire.light.error_codes import SourceErrorCode
 from svc_daemon.wire.sources import SourceError
 from svc_daemon.wire.tasks import CASCADE, INDEXING, REBUILD, TEAM_REMOVAL
 

@@ -37,8 +37,8 @@ from svc_daemon.store.rows.refreshes import end_swap
 from svc_daemon.store.rows.sources import SourceRow, find_source, find_sources, list_active_generations, update_state
 from svc_daemon.store.rows.tasks import TaskRow, find_last_rebuild, find_open_rebuild
 from svc_daemon.store.rows.tombstones import create_detachment
-from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.events import EventType
+from svc_daemon.wire.light.error_codes import ErrorCode
 from svc_daemon.wire.tasks import INDEXING, REBUILD
 
 log = logging.getLogger(__name__)

@@ -28,7 +28,7 @@ from svc_daemon.store.rows import uploads
 from svc_daemon.store.rows.batches import BatchRow
 from svc_daemon.store.rows.keys import KeyRow
 from svc_daemon.store.rows.uploads import PackMember, UploadRow
-from svc_daemon.wire.error_codes import ErrorCode
+from svc_daemon.wire.light.error_codes import ErrorCode
 
 #: Maximum total size in bytes of the uploads finalized in one transaction.
 STEP_BYTES = 64 * 1024 * 1024

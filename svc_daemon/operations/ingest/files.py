@@ -26,8 +26,8 @@ from svc_daemon.store.rows.keys import KeyRow
 from svc_daemon.store.rows.memberships import SyncClaim, create_memberships
 from svc_daemon.store.rows.sources import SourceRow, create_sources, list_replacing, update_state
 from svc_daemon.store.rows.tasks import TaskRow, create_tasks
-from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.events import EventType
+from svc_daemon.wire.light.error_codes import ErrorCode
 from svc_daemon.wire.tasks import INDEXING
 
 T = TypeVar("T")

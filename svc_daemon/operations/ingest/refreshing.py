@@ -43,7 +43,7 @@ from svc_daemon.store.rows.recognized_pages import delete_pages, store_pages
 from svc_daemon.store.rows.refreshes import DueRefresh, postpone_refresh, update_refresh
 from svc_daemon.store.rows.sources import SourceRow, find_source, update_content, update_state
 from svc_daemon.store.rows.tombstones import create_tombstone
-from svc_daemon.wire.error_codes import ErrorCode
+from svc_daemon.wire.light.error_codes import ErrorCode
 from svc_daemon.wire.sources import SourceError
 
 #: How long a try is put off that has not ended, in seconds.

@@ -24,7 +24,7 @@ from svc_daemon.store.rows import uploads as store
 from svc_daemon.store.rows.keys import KeyRow
 from svc_daemon.store.rows.sources import find_source
 from svc_daemon.store.rows.uploads import UploadRow
-from svc_daemon.wire.error_codes import ErrorCode
+from svc_daemon.wire.light.error_codes import ErrorCode
 
 #: Smallest extension of a session, as a share of its idle time. The limit keeps the number of database writes low.
 EXTEND_STEP = 1 / 60

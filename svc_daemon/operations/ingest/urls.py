@@ -22,7 +22,7 @@ from svc_daemon.process.contexts import Context
 from svc_daemon.store.files.contract import StagedBytes, discarding
 from svc_daemon.store.rows.keys import KeyRow
 from svc_daemon.store.rows.sources import SourceRow, find_page, get_source
-from svc_daemon.wire.error_codes import ErrorCode
+from svc_daemon.wire.light.error_codes import ErrorCode
 from svc_daemon.wire.sources import FetchFacts, RefreshChoice, WebhookCall
 
 _ACCEPT = {readiness.FILE: "*/*", readiness.PAGE: "text/html,application/xhtml+xml;q=0.9,*/*;q=0.5"}

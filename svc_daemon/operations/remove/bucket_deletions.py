@@ -42,8 +42,8 @@ from svc_daemon.store.rows.tasks import (
 )
 from svc_daemon.store.rows.uploads import UploadRow
 from svc_daemon.store.rows.vectors import delete_offers_of_bucket
-from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.events import EventType
+from svc_daemon.wire.light.error_codes import ErrorCode
 from svc_daemon.wire.sources import SourceError
 from svc_daemon.wire.tasks import CASCADE
 

@@ -21,8 +21,8 @@ from svc_daemon.store.rows.memberships import delete_membership, delete_membersh
 from svc_daemon.store.rows.sources import SourceRow, delete_source, find_source
 from svc_daemon.store.rows.tasks import cancel_tasks
 from svc_daemon.store.rows.tombstones import create_detachment, create_tombstone
-from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.events import EventType
+from svc_daemon.wire.light.error_codes import ErrorCode
 
 
 async def delete_everywhere(context: Context, key: KeyRow, source_id: str, *, force: bool) -> None:

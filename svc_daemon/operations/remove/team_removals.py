@@ -28,7 +28,7 @@ from svc_daemon.store.rows.sources import find_source
 from svc_daemon.store.rows.tasks import TaskRow
 from svc_daemon.store.rows.teams import list_team_ids
 from svc_daemon.wire import keys as wire
-from svc_daemon.wire.error_codes import ErrorCode
+from svc_daemon.wire.light.error_codes import ErrorCode
 from svc_daemon.wire.tasks import TEAM_REMOVAL
 
 #: Removals are retried without limit, but clients see no higher attempt number than this.

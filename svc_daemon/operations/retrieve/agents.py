@@ -25,7 +25,7 @@ from svc_daemon.store.rows.buckets import BucketRow
 from svc_daemon.store.rows.keys import KeyRow
 from svc_daemon.store.rows.sources import SourceRow, find_source
 from svc_daemon.wire import agents as wire
-from svc_daemon.wire.error_codes import ErrorCode
+from svc_daemon.wire.light.error_codes import ErrorCode
 
 
 def refuse_out_of_reach(connection: Connection, key: KeyRow, agent: agents.TeamAgent) -> None:

@@ -26,7 +26,7 @@ from svc_daemon.provider.contract import Hit
 from svc_daemon.provider.errors import ProviderError
 from svc_daemon.store.rows.keys import KeyRow
 from svc_daemon.store.rows.search_candidates import FoundSource, list_active_sources
-from svc_daemon.wire.error_codes import ErrorCode
+from svc_daemon.wire.light.error_codes import ErrorCode
 from svc_daemon.wire.searches import SearchRequest
 
 #: Number of characters of a model's text to process before other requests get a turn.

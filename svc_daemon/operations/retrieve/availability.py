@@ -14,7 +14,7 @@ from svc_daemon.process.contexts import Context
 from svc_daemon.provider.errors import DocumentMissing, ProviderError
 from svc_daemon.store.rows.tasks import find_last_rebuild
 from svc_daemon.store.rows.teams import delete_fact, find_fact, put_fact
-from svc_daemon.wire.error_codes import ErrorCode
+from svc_daemon.wire.light.error_codes import ErrorCode
 from svc_daemon.wire.searches import SearchSwitch, SearchSwitchChange
 
 T = TypeVar("T")

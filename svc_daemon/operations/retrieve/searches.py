@@ -24,7 +24,7 @@ from svc_daemon.store.rows.buckets import list_revisions, take_census
 from svc_daemon.store.rows.keys import KeyRow
 from svc_daemon.store.rows.memberships import list_unplaced
 from svc_daemon.store.rows.search_candidates import FoundSource, list_active_sources
-from svc_daemon.wire.error_codes import ErrorCode
+from svc_daemon.wire.light.error_codes import ErrorCode
 from svc_daemon.wire.searches import SearchRequest
 
 #: Maximum share of a search's time limit that embedding the query may take.

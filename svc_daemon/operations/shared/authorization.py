@@ -13,7 +13,7 @@ from svc_daemon.store.rows.keys import KeyRow, find_key
 from svc_daemon.store.rows.sources import SourceRow, find_source, find_sources
 from svc_daemon.store.rows.tasks import TaskRow, get_task
 from svc_daemon.store.rows.tombstones import find_successors
-from svc_daemon.wire.error_codes import ErrorCode
+from svc_daemon.wire.light.error_codes import ErrorCode
 from svc_daemon.wire.tasks import REBUILD
 
 

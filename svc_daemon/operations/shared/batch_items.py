@@ -16,8 +16,8 @@ from svc_daemon.store.rows import uploads
 from svc_daemon.store.rows.batches import BatchMember
 from svc_daemon.store.rows.events import NewEvent
 from svc_daemon.store.stored_json import read_object
-from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.events import EventType
+from svc_daemon.wire.light.error_codes import ErrorCode
 from svc_daemon.wire.sources import SourceError
 
 

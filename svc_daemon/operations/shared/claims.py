@@ -10,7 +10,7 @@ from svc_daemon.errors import stored_error
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.rows import tasks
 from svc_daemon.store.rows.tasks import TaskRow
-from svc_daemon.wire.error_codes import SourceErrorCode
+from svc_daemon.wire.light.error_codes import SourceErrorCode
 
 log = logging.getLogger(__name__)
 

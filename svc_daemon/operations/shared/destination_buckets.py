@@ -16,8 +16,8 @@ from svc_daemon.process.contexts import Context
 from svc_daemon.store.rows.buckets import BucketRow, create_bucket
 from svc_daemon.store.rows.keys import KeyRow
 from svc_daemon.wire.buckets import SLUG_PATTERN, BucketFields
-from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.events import EventType
+from svc_daemon.wire.light.error_codes import ErrorCode
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,8 @@ from svc_daemon.store.rows.buckets import BucketRow
 from svc_daemon.store.rows.events import START, EventFilter, NewEvent, Position
 from svc_daemon.store.rows.keys import KeyRow
 from svc_daemon.store.rows.sources import SourceRow
-from svc_daemon.wire.error_codes import ErrorCode
 from svc_daemon.wire.events import EventType
+from svc_daemon.wire.light.error_codes import ErrorCode
 
 #: The value of `after` that selects only events from now on.
 LATEST = "latest"

@@ -11,7 +11,7 @@ from svc_daemon.process.contexts import Context
 from svc_daemon.store.rows.idempotency import StoredAnswer, create_answer, find_answer
 from svc_daemon.store.rows.keys import KeyRow
 from svc_daemon.wire import JsonMapping
-from svc_daemon.wire.error_codes import ErrorCode
+from svc_daemon.wire.light.error_codes import ErrorCode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from svc_daemon.store.rows.keys import KeyRow
 from svc_daemon.store.rows.sources import SourceRow
 from svc_daemon.store.rows.tasks import TaskRow
 from svc_daemon.wire import buckets, services, sources, tasks
-from svc_daemon.wire.error_codes import ErrorCode
+from svc_daemon.wire.light.error_codes import ErrorCode
 
 #: What is shown of an extraction by a release that did not note it.
 _UNNOTED: dict[str, Any] = {"title": None, "hidden": 0, "parts": {}}

@@ -12,7 +12,7 @@ from svc_daemon.errors import ServiceError
 from svc_daemon.process.contexts import Context
 from svc_daemon.process.rate_limits import Period
 from svc_daemon.store.rows.teams import add_answers, find_answers
-from svc_daemon.wire.error_codes import ErrorCode
+from svc_daemon.wire.light.error_codes import ErrorCode
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from svc_daemon.provider.contract import (
 from svc_daemon.provider.embedded.packing import ChunkRow, Wording, unpack_names, unpack_text
 from svc_daemon.provider.embedded.schema import MAX_ORDINAL, ORDINAL_BITS, KeyRange
 from svc_daemon.provider.errors import DocumentMissing
-from svc_daemon.wire.parsing import parse_json
+from svc_daemon.wire.light.parsing import parse_json
 
 #: The language of a document is guessed from this many of its chunks.
 SAMPLE_CHUNKS = 20

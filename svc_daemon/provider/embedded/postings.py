@@ -27,7 +27,7 @@ import tantivy
 
 from svc_daemon.paths import sync_folder
 from svc_daemon.provider.embedded.schema import ORDINAL_BITS
-from svc_daemon.wire.parsing import parse_json
+from svc_daemon.wire.light.parsing import parse_json
 
 log = logging.getLogger(__name__)
 

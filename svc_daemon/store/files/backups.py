@@ -22,7 +22,7 @@ from svc_daemon.databases.sqlite import log_bytes
 from svc_daemon.paths import DataFiles, make_folder, sync_folder
 from svc_daemon.store.files.copies import NAMES, Syncer
 from svc_daemon.store.files.removals import BackupRunning
-from svc_daemon.wire.parsing import NestedTooDeeply, parse_json
+from svc_daemon.wire.light.parsing import NestedTooDeeply, parse_json
 from svc_daemon.wire.requests import faults_of
 
 PARTIAL, REMOVING, RECORD = "backup.partial", "backup.removing", "backup.json"

@@ -7,7 +7,7 @@ from svc_daemon.core.search.agents import NOTHING, PolicyFault, TeamAgent, lost_
 from svc_daemon.databases.contract import Connection, Row
 from svc_daemon.errors import NotFound
 from svc_daemon.store.tables import column_values, insertion
-from svc_daemon.wire.error_codes import ErrorCode
+from svc_daemon.wire.light.error_codes import ErrorCode
 
 _INSERT = f"{insertion(TeamAgent, 'agents', 'policy_fault')} ON CONFLICT (team_id, id)"
 

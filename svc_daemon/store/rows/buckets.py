@@ -20,7 +20,7 @@ from svc_daemon.store.rows.tasks import TaskRow
 from svc_daemon.store.stored_json import read_objects
 from svc_daemon.store.tables import column_values, insertion
 from svc_daemon.wire.buckets import ChunkSizes
-from svc_daemon.wire.error_codes import ErrorCode
+from svc_daemon.wire.light.error_codes import ErrorCode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

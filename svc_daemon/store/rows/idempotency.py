@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from svc_daemon.databases.contract import Connection
 from svc_daemon.wire import JsonMapping
-from svc_daemon.wire.parsing import parse_json
+from svc_daemon.wire.light.parsing import parse_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

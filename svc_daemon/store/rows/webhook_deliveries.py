@@ -10,9 +10,9 @@ from svc_daemon.databases.contract import MOST_ROWS, Connection, Row
 from svc_daemon.errors import NotFound
 from svc_daemon.store.stored_json import read_objects
 from svc_daemon.store.tables import column_values, insertion
-from svc_daemon.wire import webhook_calls
-from svc_daemon.wire.error_codes import ErrorCode
-from svc_daemon.wire.webhook_calls import Standing
+from svc_daemon.wire.light import webhook_calls
+from svc_daemon.wire.light.error_codes import ErrorCode
+from svc_daemon.wire.light.webhook_calls import Standing
 from svc_daemon.wire.webhooks import CallError
 
 

@@ -18,7 +18,7 @@ from svc_daemon.api.responses import respond
 from svc_daemon.errors import NotFound
 from svc_daemon.operations import keys as verbs
 from svc_daemon.wire import keys as wire
-from svc_daemon.wire.error_codes import ErrorCode as E
+from svc_daemon.wire.light.error_codes import ErrorCode as E
 
 _TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
 #: What the pages may do: load these files, call this service, and nothing else. No text can become markup or a script.

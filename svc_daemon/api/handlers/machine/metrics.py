@@ -20,8 +20,8 @@ from svc_daemon.errors import StoreUnavailable
 from svc_daemon.process.contexts import Context
 from svc_daemon.process.telemetry import BOUNDS_S, Durations
 from svc_daemon.store.rows.tasks import count_open_by_type
-from svc_daemon.wire.error_codes import ErrorCode
-from svc_daemon.wire.versions import VERSION
+from svc_daemon.wire.light.error_codes import ErrorCode
+from svc_daemon.wire.light.versions import VERSION
 
 #: Headers that show that a proxy has forwarded the request.
 _PASSED_ON = ("forwarded", "x-forwarded-for", "x-real-ip")

@@ -21,8 +21,8 @@ from svc_daemon.settings.limits import Limits
 from svc_daemon.store.rows.agents import count_named_agents
 from svc_daemon.store.rows.tasks import count_open
 from svc_daemon.wire import services as wire
-from svc_daemon.wire.local_daemons import NONCE_CHARACTERS, prove
-from svc_daemon.wire.versions import API_NEWEST, API_OLDEST, API_RANGE, VERSION
+from svc_daemon.wire.light.local_daemons import NONCE_CHARACTERS, prove
+from svc_daemon.wire.light.versions import API_NEWEST, API_OLDEST, API_RANGE, VERSION
 
 
 async def health(request: Request) -> Response:

@@ -17,7 +17,7 @@ from svc_daemon.core.times import from_text, to_text
 from svc_daemon.operations import service_status as verbs
 from svc_daemon.operations.shared.response_objects import view_engines, view_shortage
 from svc_daemon.store.rows.keys import WatcherRow
-from svc_daemon.wire import status as wire
+from svc_daemon.wire import services as wire
 
 _WATCHER_ID = re.compile(r"[0-9A-Za-z_-]{1,64}")
 

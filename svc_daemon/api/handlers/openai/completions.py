@@ -32,8 +32,8 @@ from svc_daemon.operations.retrieve.answers import AnswerOutcome, Ask, Cited, an
 from svc_daemon.operations.sources import prove_quotes
 from svc_daemon.settings.limits import Limits
 from svc_daemon.store.rows.keys import KeyRow
-from svc_daemon.wire import completions as wire
-from svc_daemon.wire.completions import Annotation, AnswerSource
+from svc_daemon.wire.openai import completions as wire
+from svc_daemon.wire.openai.completions import Annotation, AnswerSource
 
 logger = logging.getLogger(__name__)
 

@@ -36,8 +36,8 @@ from svc_daemon.core.access import api_keys
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations.retrieve.answers import AnswerOutcome, Ask, Cited, answer
 from svc_daemon.store.rows.keys import KeyRow
-from svc_daemon.wire import responses as wire
-from svc_daemon.wire.completions import UNHEEDED, Annotation
+from svc_daemon.wire.openai import responses as wire
+from svc_daemon.wire.openai.completions import UNHEEDED, Annotation
 
 
 async def create(request: Request) -> Response:

@@ -13,7 +13,7 @@ from svc_daemon.extract.formats import Given
 from svc_daemon.extract.formats.html.html import add_markup
 from svc_daemon.extract.formats.text.markdown import read_markdown
 from svc_daemon.extract.formats.text.texts import decode
-from svc_daemon.wire.parsing import NestedTooDeeply, parse_json
+from svc_daemon.wire.light.parsing import NestedTooDeeply, parse_json
 
 _BACKTICKS = re.compile(r"`{3,}")
 #: Colours and other commands for terminals.

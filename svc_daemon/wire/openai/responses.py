@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Field
 from typing_extensions import TypedDict
 
-from svc_daemon.wire.completions import Annotation, AnswerSource, in_parts
+from svc_daemon.wire.openai.completions import Annotation, AnswerSource, in_parts
 from svc_daemon.wire.requests import AGENT, BUCKETS, RequestBody, ScopedBody
 
 

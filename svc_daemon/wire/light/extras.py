@@ -5,8 +5,8 @@ from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from svc_daemon.wire.parsing import parse_json
-from svc_daemon.wire.versions import DISTRIBUTION
+from svc_daemon.wire.light.parsing import parse_json
+from svc_daemon.wire.light.versions import DISTRIBUTION
 
 
 def install_command(extra: str) -> str:

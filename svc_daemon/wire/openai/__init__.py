@@ -1,0 +1,1 @@
+"""Models of the routes for clients of OpenAI: chat completions and responses."""
