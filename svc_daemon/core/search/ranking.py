@@ -90,20 +90,21 @@ def weigh_feedback(scores: Sequence[float], texts: Sequence[str]) -> list[float]
     `scores` are the BM25 scores of the texts, best first.
     """
     listed = [text.lower().encode(errors="replace").translate(_WORD_BYTES).split() for text in texts]
-    weights: defaultdict[bytes, float] = defaultdict(float)
+    scored: defaultdict[bytes, float] = defaultdict(float)
     for score, words in zip(scores[:BEST], listed, strict=False):
         for word in {*words}:
-            # Numbers say little about the subject.
-            if not word[:1].isdigit():
-                weights[word] += score
-    shared = [weights.keys() & words for words in listed]
+            scored[word] += score
+    # Intersections of sets, since this takes half the time of those of a dictionary's keys.
+    known = frozenset(scored)
+    shared = [known.intersection(words) for words in listed]
     having = Counter(chain.from_iterable(shared))
     idfs = [idf(len(listed), count) for count in range(len(listed) + 1)]
-    for word in weights:
-        weights[word] *= idfs[having[word]]
-    # Order words of equal weight alphabetically, since the order of a set differs from process to process.
-    heaviest = dict(sorted(weights.items(), key=lambda item: (-item[1], item[0]))[:MOST_WORDS])
-    sums = [math.fsum(map(heaviest.__getitem__, heaviest.keys() & words)) for words in shared]
+    # Numbers say little about the subject. Words of equal weight are in alphabetical order, since the order of a set
+    # differs from process to process.
+    ranked = sorted((-score * idfs[having[word]], word) for word, score in scored.items() if not word[:1].isdigit())
+    weights = {word: -weight for weight, word in ranked[:MOST_WORDS]}
+    heaviest = frozenset(weights)
+    sums = [math.fsum(map(weights.__getitem__, heaviest & words)) for words in shared]
     most = max(sums, default=0.0)
     return [each / most if most else 0.0 for each in sums]
 
