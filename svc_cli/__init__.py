@@ -12,9 +12,8 @@
     render          tables and lines of text
     progress        bars on a terminal, otherwise lines
     console         the two output streams: data on stdout, messages on stderr
-    settings        reads settings from flags, environment, svc.toml, the user's file and defaults
+    settings        flags, environment, svc.toml (and whether the user trusts it), the user's file and defaults
     credentials     the API keys of `svc auth login`, and which service each is for
-    trust           remembers which project files (svc.toml) the user trusts
     given_files     reads small files that the user names, never endlessly
     private_files   reads and writes the files that only the user may read
     deadlines       the time of `--timeout`, in which everything has to end

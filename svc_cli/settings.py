@@ -1,16 +1,21 @@
-"""The settings of the command line, by precedence: flags, environment, `svc.toml`, the user's file, defaults."""
+"""The settings of the command line, by precedence: flags, environment, `svc.toml`, the user's file, defaults.
+
+A project's file may come from a stranger. It is trusted at one place and with one content; another content is a
+stranger's again.
+"""
 
 import errno
+import json
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from svc_cli.errors import UsageError
 from svc_cli.given_files import PROJECT_FILE
-from svc_cli.trust import NOT_TRUSTED, Trust, TrustedFiles
+from svc_cli.private_files import read_rows, replace
 from svc_daemon import paths
 from svc_daemon.wire.light.parsing import parse_toml
 
@@ -27,6 +32,9 @@ MOST_BYTES = 256 * 1024
 
 #: The environment variables that set a setting, by the name of the setting.
 VARIABLES = {"base_url": "SVC_BASE_URL", "bucket": "SVC_BUCKET", "progress": "SVC_PROGRESS"}
+
+#: The code of the error if a file asks for something that only a trusted file may.
+NOT_TRUSTED = "svc_not_trusted"
 
 
 class Rule(NamedTuple):
@@ -120,6 +128,59 @@ class SettingsFile(NamedTuple):
         for name, value in values.items():
             check(name, value, str(path))
         return cls(path, content, values, tables)
+
+
+class Trust(NamedTuple):
+    """What the user has seen and trusted of one file."""
+
+    sha256: str
+    #: The folders outside of the file's own to which links in its mappings led.
+    linked: Collection[str] = ()
+
+
+class TrustedFiles:
+    """The list of trusted files, in the user's configuration folder."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self.path = paths.config_dir(environ) / "trusted.json"
+
+    def find(self, file: Path, content: bytes) -> Trust | None:
+        """Return what the user trusts of the file; None if it is not trusted with this content.
+
+        Raises UsageError if the list can't be read.
+        """
+        row = read_rows(self.path).get(place_of(file))
+        if row is None or row.get("sha256") != sha256_of(content):
+            return None
+        return Trust(row["sha256"], row.get("linked", ()))
+
+    def add(self, file: Path, trust: Trust) -> None:
+        """Trust the file with one content, and no longer with another."""
+        row = {"sha256": trust.sha256, "linked": list(trust.linked)}
+        replace(self.path, json.dumps({**read_rows(self.path), place_of(file): row}, indent=2))
+
+    def remove(self, file: Path) -> bool:
+        """Trust the file no longer; returns False if it was not trusted."""
+        known = read_rows(self.path)
+        if known.pop(place_of(file), None) is None:
+            return False
+        replace(self.path, json.dumps(known, indent=2))
+        return True
+
+
+def place_of(file: Path) -> str:
+    """Return the path that identifies the file.
+
+    Links in the folder's path are resolved, but not the file itself: as a link to a trusted file in another folder, it
+    would apply the trusted settings to the wrong folder.
+    """
+    return str(Path(os.path.realpath(file.parent)) / file.name)
+
+
+def sha256_of(content: bytes) -> str:
+    import hashlib
+
+    return hashlib.sha256(content).hexdigest()
 
 
 class CliSettings:

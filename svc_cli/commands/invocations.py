@@ -25,8 +25,7 @@ from svc_cli.console import Console, clean, is_terminal
 from svc_cli.deadlines import Deadline
 from svc_cli.errors import ApiError, Declined, SvcError, UsageError
 from svc_cli.exits import Exit
-from svc_cli.settings import CliSettings
-from svc_cli.trust import NOT_TRUSTED
+from svc_cli.settings import NOT_TRUSTED, CliSettings
 from svc_daemon.wire.light.field_errors import is_number
 from svc_daemon.wire.light.versions import API_RANGE, VERSION
 

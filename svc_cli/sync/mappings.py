@@ -13,9 +13,8 @@ from typing import Any, Literal
 
 from svc_cli.errors import UsageError
 from svc_cli.given_files import find_repository
-from svc_cli.settings import ANYWHERE
+from svc_cli.settings import ANYWHERE, NOT_TRUSTED
 from svc_cli.transfer.rooted_files import PATH_BYTES, Root, find_way_out, refuse_way_out
-from svc_cli.trust import NOT_TRUSTED
 from svc_daemon.wire.light.names import find_fault_of_name
 
 Prune = Literal["none", "detach", "delete"]

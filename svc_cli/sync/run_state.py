@@ -11,6 +11,7 @@ from typing import ClassVar, Literal
 
 from svc_cli.errors import FileRefused, refused_by_system
 from svc_cli.exits import Exit
+from svc_cli.settings import NOT_TRUSTED
 from svc_cli.sync.index import BUCKET_ID, REVISION, TAGS, FileRow, Index, State, unwritable
 from svc_cli.sync.mappings import Mapping, Ownership, Prune, refuse_unreachable
 from svc_cli.sync.plan import MERGED, Holdings, merge
@@ -19,7 +20,6 @@ from svc_cli.transfer.reports import Report, ReportItem
 from svc_cli.transfer.rooted_files import Root
 from svc_cli.transfer.runs import TransferRun
 from svc_cli.transfer.snapshots import Filters
-from svc_cli.trust import NOT_TRUSTED
 from svc_daemon.wire import Json, JsonMapping
 from svc_daemon.wire.light.parsing import parse_json
 

@@ -20,8 +20,7 @@ from typing import NamedTuple
 
 from svc_cli.errors import UsageError
 from svc_cli.given_files import PROJECT_FILE, absolute, find_repository
-from svc_cli.settings import open_regular
-from svc_cli.trust import NOT_TRUSTED
+from svc_cli.settings import NOT_TRUSTED, open_regular
 from svc_daemon.paths import AS_IT_IS, NO_LINK, opens_folders
 
 #: Flags that open a file to read it.

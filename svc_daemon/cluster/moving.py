@@ -33,7 +33,7 @@ from svc_daemon.store import checks
 from svc_daemon.store.files.contract import ByteStores, gather
 from svc_daemon.store.migrations import list_tables
 from svc_daemon.store.rows import moves, tasks, teams, uploads
-from svc_daemon.store.rows.sources import SourceRow
+from svc_daemon.store.rows.sources.sources import SourceRow
 from svc_daemon.store.rows.teams import find_fact, list_facts, put_fact
 from svc_daemon.store.tables import Table, Values, count_rows, delete_rows, insert_rows, key_of, list_rows
 from svc_daemon.wire.light.error_codes import SourceErrorCode

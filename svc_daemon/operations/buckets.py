@@ -15,7 +15,7 @@ from svc_daemon.operations.shared.response_objects import view_bucket
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.rows import buckets
 from svc_daemon.store.rows.keys import KeyRow
-from svc_daemon.store.rows.memberships import mark_rechunks
+from svc_daemon.store.rows.sources.memberships import mark_rechunks
 from svc_daemon.wire import buckets as wire
 from svc_daemon.wire.events import EventType
 from svc_daemon.wire.light.error_codes import ErrorCode

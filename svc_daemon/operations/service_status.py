@@ -13,7 +13,7 @@ from svc_daemon.process.contexts import Context, EmbeddingState
 from svc_daemon.store.rows import keys
 from svc_daemon.store.rows.buckets import BucketRow, list_buckets
 from svc_daemon.store.rows.keys import KeyRow, WatcherRow
-from svc_daemon.store.rows.listings import count_unfinished
+from svc_daemon.store.rows.sources.listings import count_unfinished
 from svc_daemon.store.rows.tasks import count_open_of_team
 from svc_daemon.wire import services as wire
 

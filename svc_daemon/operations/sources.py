@@ -33,15 +33,15 @@ from svc_daemon.operations.shared.schedules import with_schedule
 from svc_daemon.process.contexts import Context
 from svc_daemon.provider.contract import StoredText
 from svc_daemon.provider.errors import DocumentMissing
-from svc_daemon.store.rows import listings
 from svc_daemon.store.rows.batches import end_batch
 from svc_daemon.store.rows.buckets import BucketRow, list_revisions, touch_buckets_of
 from svc_daemon.store.rows.keys import KeyRow
-from svc_daemon.store.rows.listings import FailureGroup, SourceFilter
-from svc_daemon.store.rows.memberships import SyncClaim, create_memberships, suspend_syncs
-from svc_daemon.store.rows.recognized_pages import delete_pages
-from svc_daemon.store.rows.refreshes import end_swap, update_refresh
-from svc_daemon.store.rows.sources import (
+from svc_daemon.store.rows.sources import listings
+from svc_daemon.store.rows.sources.listings import FailureGroup, SourceFilter
+from svc_daemon.store.rows.sources.memberships import SyncClaim, create_memberships, suspend_syncs
+from svc_daemon.store.rows.sources.recognized_pages import delete_pages
+from svc_daemon.store.rows.sources.refreshes import end_swap, update_refresh
+from svc_daemon.store.rows.sources.sources import (
     SourceRow,
     find_sources,
     get_source,

@@ -23,7 +23,7 @@ from svc_daemon.store.files.inspections import BytesInspector, StoredBytes
 from svc_daemon.store.migrations import check_current
 from svc_daemon.store.rows import teams, tombstones, uploads
 from svc_daemon.store.rows.moves import find_arrival
-from svc_daemon.store.rows.sources import SourceRow
+from svc_daemon.store.rows.sources.sources import SourceRow
 from svc_daemon.store.rows.teams import find_fact
 from svc_daemon.wire.light.error_codes import SourceErrorCode
 from svc_daemon.wire.light.parsing import parse_json

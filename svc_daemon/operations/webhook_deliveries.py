@@ -23,7 +23,7 @@ from svc_daemon.process.resource_shortages import Short
 from svc_daemon.store.rows import webhook_deliveries as store
 from svc_daemon.store.rows.events import NewEvent
 from svc_daemon.store.rows.keys import KeyRow
-from svc_daemon.store.rows.sources import SourceRow, find_source
+from svc_daemon.store.rows.sources.sources import SourceRow, find_source
 from svc_daemon.store.rows.webhook_deliveries import (
     Attempt,
     DeliveryFilter,

@@ -11,7 +11,7 @@ from svc_daemon.core.problems import Problem, Repair
 from svc_daemon.databases.contract import MOST_ROWS, Connection
 from svc_daemon.store.migrations import list_tables
 from svc_daemon.store.rows.agents import list_agents
-from svc_daemon.store.rows.sources import SourceRow
+from svc_daemon.store.rows.sources.sources import SourceRow
 from svc_daemon.store.rows.teams import list_team_ids
 from svc_daemon.store.tables import count_unreferred
 from svc_daemon.wire.events import EventType

@@ -27,7 +27,7 @@ from svc_daemon.store.rows.batches import BatchRow
 from svc_daemon.store.rows.buckets import BucketRow
 from svc_daemon.store.rows.keys import KeyRow, WatcherRow
 from svc_daemon.store.rows.moves import find_arrival, find_departure
-from svc_daemon.store.rows.sources import SourceRow
+from svc_daemon.store.rows.sources.sources import SourceRow
 from svc_daemon.store.rows.tasks import TaskRow
 from svc_daemon.store.rows.teams import find_fact
 from svc_daemon.store.rows.uploads import UploadRow

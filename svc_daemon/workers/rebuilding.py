@@ -21,7 +21,7 @@ from svc_daemon.operations.shared.claims import park
 from svc_daemon.process.contexts import Context
 from svc_daemon.process.resource_shortages import Short
 from svc_daemon.provider.errors import IndexDamaged, ProviderError
-from svc_daemon.store.rows.sources import SourceRow
+from svc_daemon.store.rows.sources.sources import SourceRow
 from svc_daemon.store.rows.tasks import TaskRow
 from svc_daemon.wire.tasks import REBUILD
 from svc_daemon.workers.runners import TaskWorker, Worker

@@ -25,7 +25,7 @@ from svc_daemon.operations.ingest import files, refreshing
 from svc_daemon.operations.shared.claims import UNREADABLE
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.files.contract import discarding
-from svc_daemon.store.rows.refreshes import DueRefresh, list_due_refreshes, next_refresh_due
+from svc_daemon.store.rows.sources.refreshes import DueRefresh, list_due_refreshes, next_refresh_due
 from svc_daemon.wire.light.error_codes import ErrorCode
 from svc_daemon.workers.runners import LONGEST_S, Worker
 

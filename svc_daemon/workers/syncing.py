@@ -21,7 +21,7 @@ from svc_daemon.operations.index.syncing import (
 from svc_daemon.process.contexts import Context
 from svc_daemon.process.resource_shortages import Short
 from svc_daemon.provider.errors import DocumentMissing, ProviderError
-from svc_daemon.store.rows.memberships import next_sync_due
+from svc_daemon.store.rows.sources.memberships import next_sync_due
 from svc_daemon.workers.runners import Worker
 
 log = logging.getLogger(__name__)

@@ -67,7 +67,7 @@ def test_sorted_pages_together_are_the_sorted_list_also_under_equal_values(worki
 
 @pytest.mark.parametrize("looked_at", [1, 4, 4000])
 def test_sorted_list_takes_every_filter(working: Daemon, monkeypatch: pytest.MonkeyPatch, looked_at: int) -> None:
-    monkeypatch.setattr("svc_daemon.store.rows.listings.LOOKED_AT", looked_at)
+    monkeypatch.setattr("svc_daemon.store.rows.sources.listings.LOOKED_AT", looked_at)
     working.stop()
     fill(working)
     failed = [row for row in working.show(INBOX, status="all")["sources"] if row["status"] == "failed"]

@@ -8,7 +8,7 @@ import pytest
 from svc_daemon.operations.remove.setting_aside import sort_leftovers
 from svc_daemon.operations.remove.sweeping import clean_tombstones
 from svc_daemon.settings.limits import Limits
-from svc_daemon.store.rows.sources import find_source
+from svc_daemon.store.rows.sources.sources import find_source
 from tests.acceptance.installations import PATIENCE_S
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import NOTES, Daemon

@@ -10,7 +10,7 @@ from svc_daemon.core.access import api_keys
 from svc_daemon.core.times import from_text, to_text
 from svc_daemon.operations.remove.sweeping import recall_far_pauses
 from svc_daemon.settings.limits import Limits
-from svc_daemon.store.rows.sources import find_source
+from svc_daemon.store.rows.sources.sources import find_source
 from tests.acceptance.installations import PATIENCE_S
 from tests.api.answers import body_of, details_of, refused_field
 from tests.api.asking import DOORS, ask

@@ -16,7 +16,7 @@ from svc_daemon.errors import CommitUnknown
 from svc_daemon.extract.extractors import Extractor
 from svc_daemon.paths import DataFiles
 from svc_daemon.store.migrations import migrate
-from svc_daemon.store.rows.sources import list_all_blobs
+from svc_daemon.store.rows.sources.sources import list_all_blobs
 from tests.acceptance.installations import PATIENCE_S
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import NOTES, Daemon, OpenState

@@ -22,8 +22,8 @@ from svc_daemon.errors import StorageError
 from svc_daemon.operations.remove.source_deletions import remove_source
 from svc_daemon.store.rows import tombstones
 from svc_daemon.store.rows.buckets import BucketRow, create_bucket
-from svc_daemon.store.rows.memberships import SyncClaim, create_memberships
-from svc_daemon.store.rows.sources import create_sources, find_source
+from svc_daemon.store.rows.sources.memberships import SyncClaim, create_memberships
+from svc_daemon.store.rows.sources.sources import create_sources, find_source
 from svc_daemon.store.rows.teams import create_team
 from svc_daemon.store.rows.uploads import UploadRow, create_uploads
 from svc_daemon.wire.sources import WebhookCall

@@ -15,7 +15,7 @@ LEVELS = {
     "svc_cli": "__main__ > main > app > commands > sync evals exports mcp > "
     "transfer daemon.connections > client daemon.units > daemon.services > daemon.process > "
     "daemon.probes progress > render > daemon > "
-    "console > settings credentials > trust > private_files given_files > deadlines > "
+    "console > settings credentials > private_files given_files > deadlines > "
     "errors interrupts http_responses > exits",
 }
 

@@ -9,9 +9,9 @@ from tests.rules.layers import LEVELS, circle, level_of, violations
 from tests.rules.modules import ROOT, Module, modules
 
 REFUSED = (
-    ("svc_daemon.store.rows.sources", "from svc_daemon import api"),
+    ("svc_daemon.store.rows.tasks", "from svc_daemon import api"),
     ("svc_daemon.api.handlers.files", "from svc_daemon.workers import indexing"),
-    ("svc_daemon.store.rows.sources", "from ...operations import ingest"),
+    ("svc_daemon.store.rows.tasks", "from ...operations import ingest"),
     ("svc_daemon.core.chunks", "def late():\n    from svc_daemon.databases.sqlite import SqliteDatabase"),
     ("svc_daemon.somewhere", "from svc_daemon.errors import ServiceError"),
     ("svc_daemon.api.handlers.files", "from svc_cli.console import say"),
@@ -20,7 +20,7 @@ REFUSED = (
     ("svc_daemon.operations.ingest.files", "from starlette.requests import Request"),
     ("svc_daemon.operations.ingest.files", "from sqlite3 import Connection"),
     ("svc_cli.sync.scan", "import watchdog.observers"),
-    ("svc_daemon.store.rows.sources", "def late():\n    import psycopg"),
+    ("svc_daemon.store.rows.tasks", "def late():\n    import psycopg"),
     ("svc_daemon.server.server", "from svc_daemon.cluster.s3 import Objects"),
     ("svc_daemon.server.server", "try:\n    import svc_daemon.cluster.milvus.provider\nexcept ImportError:\n    pass"),
 )

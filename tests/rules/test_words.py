@@ -103,8 +103,8 @@ def test_nothing_is_used_that_an_early_python_gets_wrong() -> None:
 def test_a_bad_sample_of_each_is_found() -> None:
     for handler in ("except:", "except Exception:", "except (ValueError, BaseException) as error:"):
         source = f"try:\n    work()\n{handler}\n    pass\n"
-        assert faults([Module("svc_daemon.store.rows.sources", source)]) == [
-            "svc_daemon.store.rows.sources:3 catches all"
+        assert faults([Module("svc_daemon.store.rows.tasks", source)]) == [
+            "svc_daemon.store.rows.tasks:3 catches all"
         ]
         assert faults([Module("svc_cli.app", source)]) == []
     for handler in ("except BaseException:\n    clean_up()\n    raise\n", "except (OSError, ValueError):\n    pass\n"):
@@ -117,10 +117,10 @@ def test_a_bad_sample_of_each_is_found() -> None:
         assert faults([Module("svc_daemon.operations.ingest.files", source)]) == [
             "svc_daemon.operations.ingest.files:1 has SQL"
         ]
-        assert faults([Module("svc_daemon.store.rows.sources", source)]) == []
+        assert faults([Module("svc_daemon.store.rows.tasks", source)]) == []
     for parser in ("document = json.loads(text)", "map(json.loads, lines)", "from tomllib import loads"):
-        assert faults([Module("svc_daemon.store.rows.sources", parser)]) == [
-            "svc_daemon.store.rows.sources:1 parses by itself"
+        assert faults([Module("svc_daemon.store.rows.tasks", parser)]) == [
+            "svc_daemon.store.rows.tasks:1 parses by itself"
         ]
     assert faults([Module("sample", "'Update what is there. Select one.'")]) == []
     assert found(UNFINISHED, [Module("sample", "work()  # TO" + "DO: later")]) == ["sample:1"]

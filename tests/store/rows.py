@@ -9,8 +9,8 @@ from typing import Any
 from svc_daemon.databases.contract import Connection
 from svc_daemon.store.rows.buckets import BucketRow, create_bucket
 from svc_daemon.store.rows.keys import KeyRow, create_key
-from svc_daemon.store.rows.memberships import SyncClaim, create_memberships
-from svc_daemon.store.rows.sources import SourceRow, create_sources
+from svc_daemon.store.rows.sources.memberships import SyncClaim, create_memberships
+from svc_daemon.store.rows.sources.sources import SourceRow, create_sources
 from svc_daemon.store.rows.tasks import TaskRow, create_tasks
 from svc_daemon.store.rows.teams import create_team
 from svc_daemon.wire.tasks import INDEXING

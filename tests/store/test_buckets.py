@@ -8,7 +8,7 @@ from typing import Any
 from svc_daemon.databases.contract import Connection
 from svc_daemon.store.rows import buckets
 from svc_daemon.store.rows.buckets import BucketRow, Census, find_bucket, take_census
-from svc_daemon.store.rows.memberships import delete_membership
+from svc_daemon.store.rows.sources.memberships import delete_membership
 from tests.store.rows import LATER, OURS, THEIRS, add_bucket, add_source, set_sync
 
 SEED = 20_260_101

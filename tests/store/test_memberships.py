@@ -6,9 +6,9 @@ from math import inf
 import pytest
 
 from svc_daemon.databases.contract import Connection
-from svc_daemon.store.rows import memberships
 from svc_daemon.store.rows.buckets import get_bucket
-from svc_daemon.store.rows.memberships import (
+from svc_daemon.store.rows.sources import memberships
+from svc_daemon.store.rows.sources.memberships import (
     SyncClaim,
     activate_membership,
     claim_syncs,

@@ -9,21 +9,11 @@ import pytest
 
 from svc_daemon.databases.contract import Connection
 from svc_daemon.store import schemas
-from svc_daemon.store.rows import (
-    buckets,
-    events,
-    idempotency,
-    keys,
-    memberships,
-    refreshes,
-    sources,
-    tasks,
-    tombstones,
-    webhook_deliveries,
-)
+from svc_daemon.store.rows import buckets, events, idempotency, keys, tasks, tombstones, webhook_deliveries
 from svc_daemon.store.rows.events import START, EventFilter
-from svc_daemon.store.rows.listings import SourceFilter, group_failures, list_sources
-from svc_daemon.store.rows.search_candidates import list_active_sources
+from svc_daemon.store.rows.sources import memberships, refreshes, sources
+from svc_daemon.store.rows.sources.listings import SourceFilter, group_failures, list_sources
+from svc_daemon.store.rows.sources.search_candidates import list_active_sources
 from svc_daemon.store.rows.tasks import TaskQueue
 from svc_daemon.store.rows.webhook_deliveries import DeliveryFilter
 from svc_daemon.wire.tasks import INDEXING, REBUILD

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from svc_daemon.core.search.agents import passes
 from svc_daemon.databases.contract import Connection
-from svc_daemon.store.rows.search_candidates import Wanted, list_candidates
-from svc_daemon.store.rows.sources import update_description
+from svc_daemon.store.rows.sources.search_candidates import Wanted, list_candidates
+from svc_daemon.store.rows.sources.sources import update_description
 from tests.store.rows import OURS, THEIRS, add_bucket, add_source, make_source
 
 #: Values that are easily confused, and values that only Python distinguishes.

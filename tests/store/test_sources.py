@@ -8,11 +8,11 @@ import pytest
 
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound
-from svc_daemon.store.rows import sources
-from svc_daemon.store.rows.listings import SourceFilter, list_sources
-from svc_daemon.store.rows.memberships import SyncClaim, create_memberships
-from svc_daemon.store.rows.search_candidates import FoundSource, list_active_sources
-from svc_daemon.store.rows.sources import SourceRow, find_source, get_source
+from svc_daemon.store.rows.sources import sources
+from svc_daemon.store.rows.sources.listings import SourceFilter, list_sources
+from svc_daemon.store.rows.sources.memberships import SyncClaim, create_memberships
+from svc_daemon.store.rows.sources.search_candidates import FoundSource, list_active_sources
+from svc_daemon.store.rows.sources.sources import SourceRow, find_source, get_source
 from svc_daemon.wire.sources import FetchFacts
 from tests.store.rows import LATER, OURS, THEIRS, add_bucket, add_source
 

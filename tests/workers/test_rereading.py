@@ -14,7 +14,7 @@ from svc_daemon.operations.index import documents
 from svc_daemon.operations.index.extraction import extract, find_reading
 from svc_daemon.operations.index.indexing import indexed
 from svc_daemon.operations.index.rebuilding import begin_rechunk, next_older, note_reread
-from svc_daemon.store.rows.sources import SourceRow, find_source, update_state
+from svc_daemon.store.rows.sources.sources import SourceRow, find_source, update_state
 from svc_daemon.wire.sources import SourceError, StoredExtraction
 from svc_daemon.workers.rebuilding import RechunkingWorker
 from tests.api.answers import refused_field

@@ -14,7 +14,7 @@ from svc_daemon.embed.contract import EmbedFailed
 from svc_daemon.operations.index.vectors import MOST_DIMENSIONS, SAMPLES, find_offers, finish_offers, forget_offers
 from svc_daemon.provider.contract import ChunkText, chunk_id
 from svc_daemon.settings.limits import Limits
-from svc_daemon.store.rows.sources import get_source, update_state
+from svc_daemon.store.rows.sources.sources import get_source, update_state
 from svc_daemon.workers import embedding
 from tests.api.answers import body_of
 from tests.api.daemons import Daemon

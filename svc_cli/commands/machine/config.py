@@ -20,11 +20,14 @@ from svc_cli.settings import (
     WIDENING,
     SettingsFile,
     SettingValue,
+    Trust,
+    TrustedFiles,
     check,
     find_project_file,
+    place_of,
+    sha256_of,
     user_file,
 )
-from svc_cli.trust import Trust, TrustedFiles, place_of, sha256_of
 from svc_daemon import paths
 
 app = new_app("Show and change settings.")

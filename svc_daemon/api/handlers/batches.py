@@ -41,7 +41,7 @@ from svc_daemon.process.contexts import Context
 from svc_daemon.settings.limits import Limits
 from svc_daemon.store.rows.batches import BatchRow
 from svc_daemon.store.rows.keys import KeyRow
-from svc_daemon.store.rows.sources import SourceRow
+from svc_daemon.store.rows.sources.sources import SourceRow
 from svc_daemon.store.rows.uploads import UploadRow
 from svc_daemon.wire import batches as wire
 from svc_daemon.wire.legacy import DestinationFields

@@ -27,8 +27,8 @@ from svc_daemon.core.json_bodies import refusal
 from svc_daemon.databases.contract import MOST_ROWS
 from svc_daemon.operations import sources as verbs
 from svc_daemon.operations.shared.response_objects import view_member, view_source
-from svc_daemon.store.rows.listings import SourceFilter
-from svc_daemon.store.rows.sources import SourceRow
+from svc_daemon.store.rows.sources.listings import SourceFilter
+from svc_daemon.store.rows.sources.sources import SourceRow
 from svc_daemon.store.schemas import SORTED
 from svc_daemon.wire import listings as wire
 from svc_daemon.wire.light.error_codes import ErrorCode as E

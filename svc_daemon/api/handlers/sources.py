@@ -51,8 +51,8 @@ from svc_daemon.operations.shared.response_objects import view_shortage, view_so
 from svc_daemon.operations.shared.schedules import check_choice
 from svc_daemon.provider.contract import StoredText, chunk_id
 from svc_daemon.store.rows.buckets import find_cascade
-from svc_daemon.store.rows.search_candidates import FoundSource
-from svc_daemon.store.rows.sources import SourceRow
+from svc_daemon.store.rows.sources.search_candidates import FoundSource
+from svc_daemon.store.rows.sources.sources import SourceRow
 from svc_daemon.wire import sources as wire
 from svc_daemon.wire.light.error_codes import ErrorCode as E
 from svc_daemon.wire.sources import Refresh

@@ -8,7 +8,7 @@ from svc_daemon.core.text.chunking import Extraction
 from svc_daemon.process.contexts import Context
 from svc_daemon.provider.contract import IndexDocument
 from svc_daemon.provider.errors import ProviderFailed
-from svc_daemon.store.rows.sources import SourceRow, list_titles
+from svc_daemon.store.rows.sources.sources import SourceRow, list_titles
 
 
 @dataclass(frozen=True, slots=True)

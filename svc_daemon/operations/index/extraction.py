@@ -14,8 +14,8 @@ from svc_daemon.extract.extractors import Extractor
 from svc_daemon.operations.index.documents import check_room
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.rows.buckets import chunking_of, find_bucket
-from svc_daemon.store.rows.recognized_pages import list_pages
-from svc_daemon.store.rows.sources import SourceRow, find_source
+from svc_daemon.store.rows.sources.recognized_pages import list_pages
+from svc_daemon.store.rows.sources.sources import SourceRow, find_source
 from svc_daemon.wire.light.error_codes import ErrorCode, SourceErrorCode
 
 

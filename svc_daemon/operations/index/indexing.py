@@ -23,9 +23,9 @@ from svc_daemon.process.contexts import Context
 from svc_daemon.process.indexing_scheduler import IndexingScheduler
 from svc_daemon.store.rows.buckets import touch_buckets, touch_buckets_of
 from svc_daemon.store.rows.events import NewEvent
-from svc_daemon.store.rows.memberships import activate_memberships, schedule_syncs
-from svc_daemon.store.rows.recognized_pages import has_progress
-from svc_daemon.store.rows.sources import (
+from svc_daemon.store.rows.sources.memberships import activate_memberships, schedule_syncs
+from svc_daemon.store.rows.sources.recognized_pages import has_progress
+from svc_daemon.store.rows.sources.sources import (
     SourceRow,
     find_again,
     find_source,

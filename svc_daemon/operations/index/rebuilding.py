@@ -30,11 +30,18 @@ from svc_daemon.operations.sources import requeue
 from svc_daemon.process.contexts import Context
 from svc_daemon.process.resource_shortages import Short
 from svc_daemon.provider.errors import ProviderError
-from svc_daemon.store.rows import memberships, tasks
+from svc_daemon.store.rows import tasks
 from svc_daemon.store.rows.buckets import touch_buckets_of, touch_buckets_of_team
-from svc_daemon.store.rows.memberships import find_next_older, find_next_rechunk
-from svc_daemon.store.rows.refreshes import end_swap
-from svc_daemon.store.rows.sources import SourceRow, find_source, find_sources, list_active_generations, update_state
+from svc_daemon.store.rows.sources import memberships
+from svc_daemon.store.rows.sources.memberships import find_next_older, find_next_rechunk
+from svc_daemon.store.rows.sources.refreshes import end_swap
+from svc_daemon.store.rows.sources.sources import (
+    SourceRow,
+    find_source,
+    find_sources,
+    list_active_generations,
+    update_state,
+)
 from svc_daemon.store.rows.tasks import TaskRow, find_last_rebuild, find_open_rebuild
 from svc_daemon.store.rows.tombstones import create_detachment
 from svc_daemon.wire.events import EventType

@@ -23,7 +23,7 @@ from svc_daemon.operations.index.indexing import IndexingClaim, park_indexing
 from svc_daemon.operations.shared.events import record_events, source_event
 from svc_daemon.process.contexts import Context
 from svc_daemon.settings.limits import variable
-from svc_daemon.store.rows.recognized_pages import list_pages, note_scan, store_page
+from svc_daemon.store.rows.sources.recognized_pages import list_pages, note_scan, store_page
 from svc_daemon.store.rows.tasks import list_waiting_teams
 from svc_daemon.wire.events import EventType
 from svc_daemon.wire.tasks import INDEXING

@@ -16,10 +16,10 @@ from svc_daemon.operations.sources import requeue
 from svc_daemon.operations.webhook_deliveries import record_outcomes
 from svc_daemon.process.contexts import Context
 from svc_daemon.provider.errors import DocumentMissing, ProviderError
-from svc_daemon.store.rows import memberships
 from svc_daemon.store.rows.buckets import touch_buckets
-from svc_daemon.store.rows.memberships import SyncClaim
-from svc_daemon.store.rows.sources import SourceRow, find_source, find_sources, update_state
+from svc_daemon.store.rows.sources import memberships
+from svc_daemon.store.rows.sources.memberships import SyncClaim
+from svc_daemon.store.rows.sources.sources import SourceRow, find_source, find_sources, update_state
 from svc_daemon.store.rows.tombstones import (
     Detachment,
     create_detachment,

@@ -24,7 +24,7 @@ from svc_daemon.provider.contract import ChunkText, StoredText, VectorCount, par
 from svc_daemon.provider.ranked_chunks import embeddable
 from svc_daemon.store.rows import vectors as store
 from svc_daemon.store.rows.keys import KeyRow
-from svc_daemon.store.rows.sources import SourceRow
+from svc_daemon.store.rows.sources.sources import SourceRow
 from svc_daemon.store.rows.vectors import OfferScope, PassageText, VectorOffer
 
 log = logging.getLogger(__name__)

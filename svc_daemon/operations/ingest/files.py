@@ -23,8 +23,8 @@ from svc_daemon.operations.shared.response_objects import view_source
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.files.contract import StagedBytes
 from svc_daemon.store.rows.keys import KeyRow
-from svc_daemon.store.rows.memberships import SyncClaim, create_memberships
-from svc_daemon.store.rows.sources import SourceRow, create_sources, list_replacing, update_state
+from svc_daemon.store.rows.sources.memberships import SyncClaim, create_memberships
+from svc_daemon.store.rows.sources.sources import SourceRow, create_sources, list_replacing, update_state
 from svc_daemon.store.rows.tasks import TaskRow, create_tasks
 from svc_daemon.wire.events import EventType
 from svc_daemon.wire.light.error_codes import ErrorCode

@@ -22,7 +22,7 @@ from svc_daemon.process.locks import session_lock
 from svc_daemon.store.rows import uploads as store
 from svc_daemon.store.rows.buckets import get_bucket
 from svc_daemon.store.rows.keys import KeyRow
-from svc_daemon.store.rows.sources import SourceRow, find_source
+from svc_daemon.store.rows.sources.sources import SourceRow, find_source
 from svc_daemon.store.rows.uploads import UploadRow
 from svc_daemon.wire.events import EventType
 from svc_daemon.wire.light.error_codes import ErrorCode

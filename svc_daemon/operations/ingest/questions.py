@@ -11,7 +11,7 @@ from svc_daemon.operations.shared.destination_buckets import Destination
 from svc_daemon.operations.shared.idempotency import Creation, replaying
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.files.contract import StagedBytes, discarding
-from svc_daemon.store.rows.sources import SourceRow
+from svc_daemon.store.rows.sources.sources import SourceRow
 from svc_daemon.wire.sources import QuestionFields
 
 

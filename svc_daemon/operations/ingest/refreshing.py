@@ -39,9 +39,9 @@ from svc_daemon.process.resource_shortages import Short
 from svc_daemon.provider.errors import ProviderError
 from svc_daemon.store.files.contract import StagedBytes, discarding
 from svc_daemon.store.rows.keys import KeyRow
-from svc_daemon.store.rows.recognized_pages import delete_pages, store_pages
-from svc_daemon.store.rows.refreshes import DueRefresh, postpone_refresh, update_refresh
-from svc_daemon.store.rows.sources import SourceRow, find_source, update_content, update_state
+from svc_daemon.store.rows.sources.recognized_pages import delete_pages, store_pages
+from svc_daemon.store.rows.sources.refreshes import DueRefresh, postpone_refresh, update_refresh
+from svc_daemon.store.rows.sources.sources import SourceRow, find_source, update_content, update_state
 from svc_daemon.store.rows.tombstones import create_tombstone
 from svc_daemon.wire.light.error_codes import ErrorCode
 from svc_daemon.wire.sources import SourceError

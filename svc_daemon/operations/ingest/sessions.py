@@ -22,7 +22,7 @@ from svc_daemon.process.locks import session_lock
 from svc_daemon.store.files.contract import PartWriter
 from svc_daemon.store.rows import uploads as store
 from svc_daemon.store.rows.keys import KeyRow
-from svc_daemon.store.rows.sources import find_source
+from svc_daemon.store.rows.sources.sources import find_source
 from svc_daemon.store.rows.uploads import UploadRow
 from svc_daemon.wire.light.error_codes import ErrorCode
 

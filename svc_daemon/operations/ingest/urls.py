@@ -21,7 +21,7 @@ from svc_daemon.operations.sources import describe_source
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.files.contract import StagedBytes, discarding
 from svc_daemon.store.rows.keys import KeyRow
-from svc_daemon.store.rows.sources import SourceRow, find_page, get_source
+from svc_daemon.store.rows.sources.sources import SourceRow, find_page, get_source
 from svc_daemon.wire.light.error_codes import ErrorCode
 from svc_daemon.wire.sources import FetchFacts, RefreshChoice, WebhookCall
 

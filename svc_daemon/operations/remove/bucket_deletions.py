@@ -19,7 +19,7 @@ from svc_daemon.operations.shared.claims import claim_next, lease_end_s
 from svc_daemon.operations.shared.events import bucket_event, record_events
 from svc_daemon.process.contexts import Context
 from svc_daemon.process.locks import session_lock
-from svc_daemon.store.rows import buckets, memberships, uploads
+from svc_daemon.store.rows import buckets, uploads
 from svc_daemon.store.rows.buckets import (
     BucketRow,
     Cascade,
@@ -30,7 +30,8 @@ from svc_daemon.store.rows.buckets import (
     update_cascade,
 )
 from svc_daemon.store.rows.keys import KeyRow
-from svc_daemon.store.rows.sources import find_source
+from svc_daemon.store.rows.sources import memberships
+from svc_daemon.store.rows.sources.sources import find_source
 from svc_daemon.store.rows.tasks import (
     TaskRow,
     create_tasks,

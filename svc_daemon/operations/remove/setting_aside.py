@@ -19,7 +19,8 @@ from svc_daemon.process.contexts import Context
 from svc_daemon.provider.errors import ProviderError
 from svc_daemon.store.files.contract import FileCounts
 from svc_daemon.store.files.inspections import DataFolders
-from svc_daemon.store.rows import sources, tombstones, uploads
+from svc_daemon.store.rows import tombstones, uploads
+from svc_daemon.store.rows.sources import sources
 
 log = logging.getLogger(__name__)
 

@@ -20,8 +20,9 @@ from svc_daemon.process.contexts import Context
 from svc_daemon.process.locks import session_lock
 from svc_daemon.provider.errors import IndexDamaged, ProviderError
 from svc_daemon.store.files.contract import SweptStores
-from svc_daemon.store.rows import memberships, refreshes, sources, tasks, teams, tombstones, uploads, webhook_deliveries
+from svc_daemon.store.rows import tasks, teams, tombstones, uploads, webhook_deliveries
 from svc_daemon.store.rows.idempotency import delete_expired_answers
+from svc_daemon.store.rows.sources import memberships, refreshes, sources
 from svc_daemon.store.rows.tasks import find_last_rebuild, is_in_maintenance
 from svc_daemon.store.rows.tombstones import Tombstone
 

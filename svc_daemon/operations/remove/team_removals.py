@@ -24,7 +24,7 @@ from svc_daemon.provider.errors import IndexDamaged
 from svc_daemon.store.migrations import list_tables
 from svc_daemon.store.rows import tasks
 from svc_daemon.store.rows import teams as store
-from svc_daemon.store.rows.sources import find_source
+from svc_daemon.store.rows.sources.sources import find_source
 from svc_daemon.store.rows.tasks import TaskRow
 from svc_daemon.store.rows.teams import list_team_ids
 from svc_daemon.wire import keys as wire

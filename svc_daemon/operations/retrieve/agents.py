@@ -23,7 +23,7 @@ from svc_daemon.store.rows import agents as store
 from svc_daemon.store.rows.agents import list_agents
 from svc_daemon.store.rows.buckets import BucketRow
 from svc_daemon.store.rows.keys import KeyRow
-from svc_daemon.store.rows.sources import SourceRow, find_source
+from svc_daemon.store.rows.sources.sources import SourceRow, find_source
 from svc_daemon.wire import agents as wire
 from svc_daemon.wire.light.error_codes import ErrorCode
 

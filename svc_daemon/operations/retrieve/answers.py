@@ -25,7 +25,7 @@ from svc_daemon.process.contexts import Context
 from svc_daemon.provider.contract import Hit
 from svc_daemon.provider.errors import ProviderError
 from svc_daemon.store.rows.keys import KeyRow
-from svc_daemon.store.rows.search_candidates import FoundSource, list_active_sources
+from svc_daemon.store.rows.sources.search_candidates import FoundSource, list_active_sources
 from svc_daemon.wire.light.error_codes import ErrorCode
 from svc_daemon.wire.searches import SearchRequest
 

@@ -14,7 +14,7 @@ from svc_daemon.process.contexts import Context
 from svc_daemon.store.rows.agents import get_agent
 from svc_daemon.store.rows.buckets import list_buckets, list_revisions
 from svc_daemon.store.rows.keys import KeyRow
-from svc_daemon.store.rows.search_candidates import Wanted, list_candidates
+from svc_daemon.store.rows.sources.search_candidates import Wanted, list_candidates
 from svc_daemon.wire.light.error_codes import ErrorCode
 from svc_daemon.wire.searches import SearchRequest
 

@@ -22,8 +22,8 @@ from svc_daemon.provider.contract import Hit, HitPage, QueryVector, SearchMode, 
 from svc_daemon.provider.errors import IndexBuilding, ProviderError, SearchTimeout
 from svc_daemon.store.rows.buckets import list_revisions, take_census
 from svc_daemon.store.rows.keys import KeyRow
-from svc_daemon.store.rows.memberships import list_unplaced
-from svc_daemon.store.rows.search_candidates import FoundSource, list_active_sources
+from svc_daemon.store.rows.sources.memberships import list_unplaced
+from svc_daemon.store.rows.sources.search_candidates import FoundSource, list_active_sources
 from svc_daemon.wire.light.error_codes import ErrorCode
 from svc_daemon.wire.searches import SearchRequest
 

@@ -10,7 +10,7 @@ from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.rows.buckets import BucketRow, find_cascade, get_bucket
 from svc_daemon.store.rows.keys import KeyRow, find_key
-from svc_daemon.store.rows.sources import SourceRow, find_source, find_sources
+from svc_daemon.store.rows.sources.sources import SourceRow, find_source, find_sources
 from svc_daemon.store.rows.tasks import TaskRow, get_task
 from svc_daemon.store.rows.tombstones import find_successors
 from svc_daemon.wire.light.error_codes import ErrorCode

@@ -20,7 +20,7 @@ from svc_daemon.store.rows.batches import list_batch_buckets
 from svc_daemon.store.rows.buckets import BucketRow
 from svc_daemon.store.rows.events import START, EventFilter, NewEvent, Position
 from svc_daemon.store.rows.keys import KeyRow
-from svc_daemon.store.rows.sources import SourceRow
+from svc_daemon.store.rows.sources.sources import SourceRow
 from svc_daemon.wire.events import EventType
 from svc_daemon.wire.light.error_codes import ErrorCode
 

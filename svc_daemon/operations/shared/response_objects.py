@@ -10,7 +10,7 @@ from svc_daemon.process.indexing_scheduler import ScanPace
 from svc_daemon.process.resource_shortages import OpenShortage
 from svc_daemon.store.rows.buckets import BucketRow, Cascade, Census
 from svc_daemon.store.rows.keys import KeyRow
-from svc_daemon.store.rows.sources import SourceRow
+from svc_daemon.store.rows.sources.sources import SourceRow
 from svc_daemon.store.rows.tasks import TaskRow
 from svc_daemon.wire import buckets, services, sources, tasks
 from svc_daemon.wire.light.error_codes import ErrorCode

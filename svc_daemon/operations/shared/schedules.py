@@ -19,8 +19,8 @@ from svc_daemon.operations.shared.events import record_events, source_event
 from svc_daemon.process.contexts import Context
 from svc_daemon.settings.limits import Limits
 from svc_daemon.store.rows.keys import KeyRow
-from svc_daemon.store.rows.refreshes import spare_host, update_refresh
-from svc_daemon.store.rows.sources import SourceRow
+from svc_daemon.store.rows.sources.refreshes import spare_host, update_refresh
+from svc_daemon.store.rows.sources.sources import SourceRow
 from svc_daemon.wire.events import EventType
 from svc_daemon.wire.sources import RefreshChoice, SourceError, SourceRefresh
 

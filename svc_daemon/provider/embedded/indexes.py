@@ -17,7 +17,7 @@ from svc_daemon.databases.sqlite import SqliteDatabase
 from svc_daemon.errors import ShuttingDown
 from svc_daemon.provider.contract import Building
 from svc_daemon.provider.embedded import document_rows, documents
-from svc_daemon.provider.embedded.counts import CountsCache
+from svc_daemon.provider.embedded.documents import CountsCache
 from svc_daemon.provider.embedded.packing import SLICE_CHUNKS, ChunkRow, in_batches
 from svc_daemon.provider.embedded.postings import Posting, Postings, PostingsDamaged, check_files
 from svc_daemon.provider.embedded.schema import translated

@@ -29,7 +29,7 @@ from svc_daemon.provider.contract import (
     chunk_id,
 )
 from svc_daemon.provider.embedded import documents
-from svc_daemon.provider.embedded.counts import Counts
+from svc_daemon.provider.embedded.documents import Counts
 from svc_daemon.provider.embedded.embeddings import count_missing
 from svc_daemon.provider.embedded.indexes import TeamIndex
 from svc_daemon.provider.embedded.matching import Matcher, Scope

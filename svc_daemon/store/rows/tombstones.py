@@ -17,7 +17,7 @@ from math import inf
 
 from svc_daemon.core import ids
 from svc_daemon.databases.contract import Connection
-from svc_daemon.store.rows.refreshes import SETTLED
+from svc_daemon.store.rows.sources.refreshes import SETTLED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,8 +11,8 @@ from typing import Any
 
 from svc_daemon.core import readiness
 from svc_daemon.databases.contract import MOST_ROWS, Connection
-from svc_daemon.store.rows.refreshes import STALE
-from svc_daemon.store.rows.sources import UNREAD_SCAN, SourceRow
+from svc_daemon.store.rows.sources.refreshes import STALE
+from svc_daemon.store.rows.sources.sources import UNREAD_SCAN, SourceRow
 
 #: So many sources are looked at in the wanted order. If too few of them match a filter to fill a page, all sources that
 #: match are found first and sorted then.
