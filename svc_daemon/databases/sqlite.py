@@ -107,28 +107,20 @@ class SqliteDatabase:
 
     def read(self, work: Work[T]) -> T:
         """Run `work` in one snapshot. Raises StorageError after `close`."""
-        reader = self._reader()
-        self._may_read.wait(BUSY_TIMEOUT_S)
-        with reader.lock:
-            self._check_readable()
-            with _translating_storage():
-                reader.connection.execute("BEGIN")
-                try:
-                    return work(reader.connection)
-                finally:
-                    # Ignore an error of COMMIT: a read wrote nothing, and the error of `work` must not be replaced.
-                    with suppress(sqlite3.Error):
-                        if reader.connection.in_transaction:
-                            reader.connection.execute("COMMIT")
+        with self._reading() as connection:
+            connection.execute("BEGIN")
+            try:
+                return work(connection)
+            finally:
+                # Ignore an error of COMMIT: a read wrote nothing, and the error of `work` must not be replaced.
+                with suppress(sqlite3.Error):
+                    if connection.in_transaction:
+                        connection.execute("COMMIT")
 
     def look(self, work: Work[T]) -> T:
         """Run `work`, a single statement, without a transaction. Raises StorageError after `close`."""
-        reader = self._reader()
-        self._may_read.wait(BUSY_TIMEOUT_S)
-        with reader.lock:
-            self._check_readable()
-            with _translating_storage():
-                return work(reader.connection)
+        with self._reading() as connection:
+            return work(connection)
 
     def empty_log(self) -> None:
         # `_bound_log` empties it after this commit.
@@ -145,16 +137,30 @@ class SqliteDatabase:
             _close_reader(reader)
         self._connection.close()
 
-    def _check_readable(self) -> None:
-        if self._reads_ended:
-            raise ShuttingDown
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        """Lend this thread's connection.
 
-    def _reader(self) -> _Reader:
-        reader: _Reader | None = getattr(self._local, "reader", None)
-        if reader is not None:
-            return reader
-        with self._readers_lock, _translating_storage():
-            self._check_readable()
+        Turns disk errors of a read into StorageError, and a text that is not UTF-8 into UnicodeError.
+        """
+        try:
+            reader: _Reader = getattr(self._local, "reader", None) or self._open_reader()
+            self._may_read.wait(BUSY_TIMEOUT_S)
+            with reader.lock:
+                if self._reads_ended:
+                    raise ShuttingDown
+                yield reader.connection
+        except sqlite3.Error as error:
+            if _is_named(error, "IOERR", "FULL", "CANTOPEN", "READONLY_"):
+                raise StorageError("The disk failed a read; try again, and look at the log.") from error
+            if "decode to UTF-8" in str(error):
+                raise UnicodeError(str(error)) from error
+            raise
+
+    def _open_reader(self) -> _Reader:
+        with self._readers_lock:
+            if self._reads_ended:
+                raise ShuttingDown
             connection = open_connection(self.path)
             connection.execute("PRAGMA query_only = ON")
             # Checkpoints write to the main file, and only the writer may make them.
@@ -371,19 +377,6 @@ def _as_sqlite(error: BaseException) -> sqlite3.Error:
         cause = sqlite3.OperationalError(str(error))
         cause.__cause__ = error
     return cause
-
-
-@contextmanager
-def _translating_storage() -> Iterator[None]:
-    """Turn disk errors of a read into StorageError, and a text that is not UTF-8 into UnicodeError."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        if _is_named(error, "IOERR", "FULL", "CANTOPEN", "READONLY_"):
-            raise StorageError("The disk failed a read; try again, and look at the log.") from error
-        if "decode to UTF-8" in str(error):
-            raise UnicodeError(str(error)) from error
-        raise
 
 
 def _is_damage(error: BaseException) -> bool:

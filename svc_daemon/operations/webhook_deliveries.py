@@ -85,7 +85,8 @@ def record_outcomes(
     event_ids = record_events(connection, context.ids, team_id, [*earlier, *new_events])
     for source, event_id in zip(sources, event_ids[len(earlier) :], strict=True):
         record_call(connection, context, source, event_id)
-    end_batches(connection, context, team_id, (source.batch_id for source in sources))
+    if batch_ids := {source.batch_id for source in sources if source.batch_id}:
+        end_batches(connection, context, team_id, batch_ids)
 
 
 def record_call(connection: Connection, context: Context, source: SourceRow, event_id: str | None = None) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 
 from svc_daemon.data_directory import has_state
 from svc_daemon.databases.contract import Database
@@ -45,7 +46,7 @@ def open_sqlite(files: DataFiles, on_broken: OnBroken) -> Database:
 
 def open_folders(files: DataFiles, executor: Executor, on_broken: OnBroken) -> DataFolders:
     """Open the folders of stored bytes; `executor` runs their blocking work."""
-    blobs = Blobs(files, executor, lambda: secrets.token_hex(16), on_broken)
+    blobs = Blobs(files, executor, partial(secrets.token_hex, 16), on_broken)
     return DataFolders(blobs, Parts(files.parts, blobs, on_broken), SetAsideFiles(files.aside))
 
 

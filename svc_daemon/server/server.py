@@ -85,7 +85,7 @@ MAX_HEAD_BYTES = 16 * 1024
 #: Seconds that a thread may keep the interpreter's lock. With Python's 5 ms, searches during indexing take
 #: more than twice as long as with this value, and with 1 ms a third longer.
 SWITCH_INTERVAL_S = 0.0005
-SYSTEM_CLOCK = Clock(now=lambda: datetime.now(UTC), monotonic=time.monotonic)
+SYSTEM_CLOCK = Clock(now=partial(datetime.now, UTC), monotonic=time.monotonic)
 #: Seconds of the shutdown reserved for queueing unfinished tasks again (parking) and closing files.
 PARK_S = 3
 #: Fraction of the remaining shutdown time in which model answers may finish.

@@ -11,12 +11,12 @@ from svc_daemon.wire.light.parsing import parse_json
 log = logging.getLogger(__name__)
 
 #: The fields that the service needs of JSON objects, by column. Other columns may have any.
-FIELDS: dict[str, tuple[str, ...]] = {
-    "error": ("code", "message"),
-    "extraction": ("chunks",),
-    "fetched": ("final_url", "etag", "last_modified"),
-    "webhook": ("url", "metadata"),
-    "refresh": ("every_seconds", "on_gone", "failures", "gone", "tried_at", "error"),
+FIELDS: dict[str, set[str]] = {
+    "error": {"code", "message"},
+    "extraction": {"chunks"},
+    "fetched": {"final_url", "etag", "last_modified"},
+    "webhook": {"url", "metadata"},
+    "refresh": {"every_seconds", "on_gone", "failures", "gone", "tried_at", "error"},
 }
 
 
@@ -26,7 +26,7 @@ def read_objects(values: dict[str, Any], *columns: str) -> None:
     Without its `metadata`, a row has none, not no object.
     """
     for name in columns:
-        values[name] = read_object(values[name], name, values)
+        values[name] = read_object(values[name], name, values) if values[name] else None
         if values[name] is None and name == "metadata":
             values[name] = {}
 
@@ -39,7 +39,7 @@ def read_object(text: str | None, column: str, row: Row | Mapping[str, Any]) -> 
         document = parse_json(text)
     except ValueError:
         document = None
-    if isinstance(document, dict) and all(name in document for name in FIELDS.get(column, ())):
+    if isinstance(document, dict) and document.keys() >= FIELDS.get(column, set()):
         return document
     _report(column, str(row["id"] if "id" in row.keys() else text)[:100])  # noqa: SIM118
     return None

@@ -24,13 +24,16 @@ def insertion(row: Any, table: str, *others: str) -> str:
 
 def column_values(row: Any) -> dict[str, Any]:
     """Return the row's values by column, as they are stored. `from_row` of its class is the inverse."""
-    return {name: _stored(getattr(row, name)) for name in row.__slots__}
-
-
-def _stored(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return _stored_texts(value)
-    return json.dumps(value) if isinstance(value, dict) else int(value) if isinstance(value, bool) else value
+    values = {}
+    for name in row.__slots__:
+        value = values[name] = getattr(row, name)
+        if isinstance(value, tuple):
+            values[name] = _stored_texts(value)
+        elif isinstance(value, dict):
+            values[name] = json.dumps(value)
+        elif isinstance(value, bool):
+            values[name] = int(value)
+    return values
 
 
 @lru_cache

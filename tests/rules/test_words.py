@@ -103,9 +103,7 @@ def test_nothing_is_used_that_an_early_python_gets_wrong() -> None:
 def test_a_bad_sample_of_each_is_found() -> None:
     for handler in ("except:", "except Exception:", "except (ValueError, BaseException) as error:"):
         source = f"try:\n    work()\n{handler}\n    pass\n"
-        assert faults([Module("svc_daemon.store.rows.tasks", source)]) == [
-            "svc_daemon.store.rows.tasks:3 catches all"
-        ]
+        assert faults([Module("svc_daemon.store.rows.tasks", source)]) == ["svc_daemon.store.rows.tasks:3 catches all"]
         assert faults([Module("svc_cli.app", source)]) == []
     for handler in ("except BaseException:\n    clean_up()\n    raise\n", "except (OSError, ValueError):\n    pass\n"):
         assert faults([Module("sample", f"try:\n    work()\n{handler}")]) == []

@@ -45,7 +45,7 @@ def view_source(source: SourceRow, key: KeyRow) -> sources.Source:
         "etag": facts.get("etag"),
         "last_modified": facts.get("last_modified"),
         "fetched_at": facts.get("fetched_at"),
-        "refresh": view_refresh(source),
+        "refresh": view_refresh(source.refresh, source.refresh_due_at) if source.refresh else None,
         "question": facts.get("question"),
         "answer": facts.get("answer"),
         "alternate_questions": facts.get("alternate_questions"),

@@ -22,7 +22,7 @@ from svc_daemon.store.rows.keys import KeyRow
 from svc_daemon.store.rows.sources.refreshes import spare_host, update_refresh
 from svc_daemon.store.rows.sources.sources import SourceRow
 from svc_daemon.wire.events import EventType
-from svc_daemon.wire.sources import RefreshChoice, SourceError, SourceRefresh
+from svc_daemon.wire.sources import RefreshChoice, SourceError, SourceRefresh, StoredRefresh
 
 
 def check_choice(key: KeyRow, choice: RefreshChoice, limits: Limits) -> RefreshChoice:
@@ -92,15 +92,12 @@ def _judge(context: Context, source: SourceRow, outcome: Outcome, error: SourceE
     return refreshes.judge(source.refresh, outcome, context.clock.timestamp(), least_s, jitter, error)
 
 
-def view_refresh(source: SourceRow) -> SourceRefresh | None:
-    """Convert the source's schedule to its API form."""
-    refresh = source.refresh
-    if refresh is None:
-        return None
+def view_refresh(refresh: StoredRefresh, due_at: str | None) -> SourceRefresh:
+    """Convert a source's schedule to its API form."""
     return SourceRefresh(
         every_seconds=refresh["every_seconds"],
         on_gone=refresh["on_gone"],
-        next_at=source.refresh_due_at,
+        next_at=due_at,
         tried_at=refresh["tried_at"],
         failures=refresh["failures"],
         error=refresh["error"],

@@ -211,31 +211,33 @@ def list_replacing(connection: Connection, team_id: str, replaced_id: str) -> li
 
 def update_description(connection: Connection, source: SourceRow) -> None:
     """Update the fields that a `PATCH` request can change."""
+    values = column_values(source)
     connection.execute(
         "UPDATE sources SET title = :title, filename = :filename, tags = :tags, metadata = :metadata,"
         " updated_at = :updated_at WHERE id = :id AND team_id = :team_id",
-        column_values(source),
+        values,
     )
     connection.execute(
         "UPDATE memberships SET source_title = :title, source_filename = :filename, source_updated_at = :updated_at"
         " WHERE source_id = :id AND team_id = :team_id",
-        column_values(source),
+        values,
     )
 
 
 def update_state(connection: Connection, source: SourceRow) -> None:
     """Update the columns that indexing changes."""
+    values = column_values(source)
     connection.execute(
         "UPDATE sources SET status = :status, generation = :generation, valid_from = :valid_from, rechunk = :rechunk,"
         " reader = :reader,"
         " task_id = :task_id, content_type = :content_type, error = :error, warnings = :warnings, replaces = :replaces,"
         " extraction = :extraction, updated_at = :updated_at WHERE id = :id AND team_id = :team_id",
-        column_values(source),
+        values,
     )
     connection.execute(
         "UPDATE memberships SET source_status = :status, source_updated_at = :updated_at"
         " WHERE source_id = :id AND team_id = :team_id",
-        column_values(source),
+        values,
     )
 
 
@@ -258,14 +260,15 @@ def update_statuses(
 
 def update_content(connection: Connection, source: SourceRow) -> None:
     """Update the fields that change when the source is fetched again."""
+    values = column_values(source)
     connection.execute(
         "UPDATE sources SET blob = :blob, content_type = :content_type, size_bytes = :size_bytes, sha256 = :sha256,"
         " fetched = :fetched WHERE id = :id AND team_id = :team_id",
-        column_values(source),
+        values,
     )
     connection.execute(
         "UPDATE memberships SET source_size_bytes = :size_bytes WHERE source_id = :id AND team_id = :team_id",
-        column_values(source),
+        values,
     )
 
 
