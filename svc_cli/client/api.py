@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
+from http.client import HTTPConnection
 from io import StringIO
 from pathlib import Path
 from types import TracebackType
@@ -100,6 +101,7 @@ class Client(ListingCalls, SessionCalls, BatchCalls, EventCalls, ImportCalls, We
         service: str = "",
         certificate: str | None = None,
         proof: Proof | None = None,
+        connection: HTTPConnection | None = None,
     ) -> None:
         """Without `base_url` and `api_key`, find the service and the key as `svc` does.
 
@@ -110,6 +112,7 @@ class Client(ListingCalls, SessionCalls, BatchCalls, EventCalls, ImportCalls, We
 
         With `certificate` (in PEM form), an https server must have exactly this certificate. `proof` is called with
         each new connection before anything else is sent, and raises an error if the wrong service is at its other end.
+        `connection` is an open one, on which this was done already.
         `service` is the name under which the command line keeps state about the service; other programs leave it out.
         """
         given_url = base_url or (os.environ.get("SVC_BASE_URL") if certificate else None)
@@ -124,6 +127,8 @@ class Client(ListingCalls, SessionCalls, BatchCalls, EventCalls, ImportCalls, We
         self.service = service or self.base_url
         key, make_tls = api_key or _find_key(address), partial(tls_context, address.certificate)
         transport = Transport(self.base_url, key, policy=policy, make_tls=make_tls, proof=address.proof)
+        if connection is not None:
+            transport.use(connection)
         super().__init__(transport, Storage(policy, make_tls=make_tls, proof=address.proof))
 
     def __enter__(self) -> Self:

@@ -46,6 +46,13 @@ class ConnectionPool:
         for _, connection in (pair for pairs in kept.values() for pair in pairs):
             connection.close()
 
+    def add(self, netloc: str, connection: http.client.HTTPConnection) -> None:
+        """Keep an open connection, which has passed the proof, for the next request."""
+        # Without this, `http.client` would connect again by itself if the server has closed the connection.
+        connection.auto_open = 0
+        if connection.sock is not None:  # None if the last response has closed it
+            self._kept.setdefault(netloc, []).append((time.monotonic(), connection))
+
     @contextmanager
     def exchange(
         self,
@@ -77,8 +84,8 @@ class ConnectionPool:
         finally:
             # Don't reuse a connection after an error response: the server may close it after the rest of the body.
             is_free = is_sent and response is not None and response.isclosed() and response.status < 400
-            if is_free and connection.sock is not None:
-                self._kept.setdefault(address.netloc, []).append((time.monotonic(), connection))
+            if is_free:
+                self.add(address.netloc, connection)
             else:
                 if response is not None:
                     response.close()

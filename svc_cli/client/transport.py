@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from http.client import HTTPException
+from http.client import HTTPConnection, HTTPException
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
@@ -104,6 +104,10 @@ class Transport:
 
     def close(self) -> None:
         self._pool.close()
+
+    def use(self, connection: HTTPConnection) -> None:
+        """Use this open connection to the origin, which has passed the proof, for the next request."""
+        self._pool.add(urlsplit(self.base_url).netloc, connection)
 
     def send(self, request: Request) -> Reply[Any]:
         """Send the request, with retries, and return the reply.

@@ -1,7 +1,7 @@
 """Connects a command to the configured service, with the API key for it."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from svc_cli.console import Console
@@ -43,21 +43,27 @@ def connected(
 
     Raises the errors of `reach`, and NotAuthenticated if there is no key for this installation.
     """
-    destination, health, is_new = reach(settings, console, base_url=base_url, autostart=autostart, deadline=deadline)
-    credential = find_key(settings.environ, destination, is_node=bool(health.answer.get("engines")))
-    refuse_other_installation(credential, health, destination.origin)
-    console.unproven_service = None if destination.proof else destination.origin
-    # Python may lose a KeyboardInterrupt that is raised during an import.
-    with shielded():
-        from svc_cli.client.api import Client
+    with ExitStack() as stack:
+        destination, health, is_new = reach(
+            settings, console, base_url=base_url, autostart=autostart, deadline=deadline, stack=stack
+        )
+        credential = find_key(settings.environ, destination, is_node=bool(health.answer.get("engines")))
+        refuse_other_installation(credential, health, destination.origin)
+        console.unproven_service = None if destination.proof else destination.origin
+        # Python may lose a KeyboardInterrupt that is raised during an import.
+        with shielded():
+            from svc_cli.client.api import Client
 
-    with Client(
-        destination.base_url,
-        credential.key,
-        service=health.installation_id,
-        certificate=destination.certificate,
-        proof=destination.proof,
-    ) as client:
+        client = stack.enter_context(
+            Client(
+                destination.base_url,
+                credential.key,
+                service=health.installation_id,
+                certificate=destination.certificate,
+                proof=destination.proof,
+                connection=health.connection,
+            )
+        )
         client.deadline = deadline or client.deadline
         # While PostgreSQL is away, each call is repeated for a while, and fails.
         if destination.admin_key and not is_new and "postgresql" not in health.away:

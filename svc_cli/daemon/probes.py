@@ -76,6 +76,12 @@ class DaemonHealth(NamedTuple):
     answer: dict[str, Any]
     #: Whether the daemon has proved that it knows the secret in the data directory.
     is_proven: bool = False
+    #: The connection on which it answered, if that was kept open.
+    connection: HTTPConnection | None = None
+
+    def close(self) -> None:
+        if self.connection is not None:
+            self.connection.close()
 
     @property
     def away(self) -> dict[str, str]:
@@ -101,17 +107,23 @@ def probe(
     timeout_s: float = PROBE_TIMEOUT_S,
     secret: bytes | None = None,
     certificate: str | None = None,
+    *,
+    keep_open: bool = False,
 ) -> DaemonHealth | Foreign | None:
     """Request `/healthz`, and check that the daemon knows `secret`, if given. Returns None if nothing listens there.
 
-    If `certificate` is given, an https server must have exactly this certificate.
+    If `certificate` is given, an https server must have exactly this certificate. With `keep_open`, the connection to
+    a daemon that answers is returned, too: for a service that is far away, to connect takes longer than to ask.
     """
     until_s = time.monotonic() + timeout_s
     connection = _connect(base_url, timeout_s, certificate)
     if not isinstance(connection, HTTPConnection):
         return connection
+    is_kept = False
     try:
-        return _ask(connection, urlsplit(base_url).path.rstrip("/"), secret, until_s)
+        seen = _ask(connection, urlsplit(base_url).path.rstrip("/"), secret, until_s)
+        is_kept = keep_open and isinstance(seen, DaemonHealth)
+        return seen._replace(connection=connection) if is_kept and isinstance(seen, DaemonHealth) else seen
     except TimeoutError:
         return Foreign("it does not answer", is_silent=True)
     except OddResponse as error:
@@ -120,7 +132,8 @@ def probe(
         hint = None if base_url.startswith("https:") else "if it serves HTTPS, its address begins with https://."
         return Foreign(f"it does not speak HTTP ({type(error).__name__})", hint=hint)
     finally:
-        connection.close()
+        if not is_kept:
+            connection.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,10 +162,12 @@ class LocalProof:
             )
 
 
-def get_health(base_url: str, secret: bytes | None, certificate: str | None = None) -> DaemonHealth:
+def get_health(
+    base_url: str, secret: bytes | None, certificate: str | None = None, *, keep_open: bool = False
+) -> DaemonHealth:
     """Return the health of the service at this address. Raises DaemonUnreachable if no svc service answers."""
     origin = origin_of(base_url)
-    seen = probe(base_url.rstrip("/"), secret=secret, certificate=certificate)
+    seen = probe(base_url.rstrip("/"), secret=secret, certificate=certificate, keep_open=keep_open)
     if isinstance(seen, DaemonHealth):
         return seen
     parts = urlsplit(base_url)

@@ -69,8 +69,10 @@ class LogPlace(NamedTuple):
 class Installation:
     """The data directory that the environment selects, and its daemon."""
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
+    def __init__(self, environ: Mapping[str, str], *, keep_open: bool = False) -> None:
+        """With `keep_open`, the connection on which the daemon has answered is kept open (see `probe`)."""
         self.environ = environ
+        self._keep_open = keep_open
         self.files = paths.DataFiles(paths.data_dir(environ))
 
     @property
@@ -121,14 +123,16 @@ class Installation:
                 hint="`wsl --install` sets WSL up; or name a server: SVC_BASE_URL or --base-url.",
             )
         record = self.record()
-        seen = probe(str(record["base_url"]), secret=self.secret(), certificate=pem_in(record)) if record else None
-        if record and isinstance(seen, DaemonHealth) and seen.installation_id == record.get("installation_id"):
-            if seen.is_proven:
-                base_url = str(record["base_url"])
+        base_url, keep_open = str((record or {}).get("base_url")), self._keep_open
+        seen = record and probe(base_url, secret=self.secret(), certificate=pem_in(record), keep_open=keep_open)
+        if record and isinstance(seen, DaemonHealth):
+            is_named = seen.installation_id == record.get("installation_id")
+            if is_named and seen.is_proven:
                 address = self.address(base_url, seen, pem_in(record))
                 return Daemon(int(record["pid"]), base_url, seen, record, address)
-            if _is_alive(int(record["pid"])):
-                raise self.unproven(str(record["base_url"]), int(record["pid"]))
+            seen.close()
+            if is_named and _is_alive(int(record["pid"])):
+                raise self.unproven(base_url, int(record["pid"]))
         if record and isinstance(seen, Foreign) and seen.is_silent and _is_alive(int(record["pid"])):
             raise DaemonUnreachable(
                 f"The daemon (process {record['pid']}) at {record['base_url']} does not answer.",

@@ -1,6 +1,7 @@
 """Finds the configured service, and verifies that it is the right one."""
 
 import re
+from contextlib import ExitStack
 
 from svc_cli.console import Console
 from svc_cli.credentials import ServiceAddress, origin_of
@@ -18,19 +19,25 @@ def reach(
     base_url: str | None = None,
     autostart: bool = True,
     deadline: Deadline | None = None,
+    stack: ExitStack | None = None,
 ) -> tuple[ServiceAddress, DaemonHealth, bool]:
     """Find the service at the configured address. Without an address, find the local daemon, and start it if necessary.
 
-    The last value is True if this call started the daemon. Raises DaemonUnreachable if no verified service answers,
-    Incompatible if there is no common API version, and WaitTimedOut.
+    The last value is True if this call started the daemon. With `stack`, the health has a connection to the service,
+    which is open until the stack is closed. Raises DaemonUnreachable if no verified service answers, Incompatible if
+    there is no common API version, and WaitTimedOut.
     """
     found = settings.find("base_url", base_url)
-    installation = Installation(settings.environ)
+    keep_open, is_new = stack is not None, False
+    installation = Installation(settings.environ, keep_open=keep_open)
     if found.value is None:
         daemon, is_new = _local(installation, settings, console, autostart, deadline)
         destination, health = daemon.address, daemon.health
     else:
-        health, is_new = get_health(str(found.value), installation.secret()), False
+        health = get_health(str(found.value), installation.secret(), keep_open=keep_open)
+    if stack is not None:
+        stack.callback(health.close)
+    if found.value is not None:
         is_ours = _is_ours(installation, str(found.value), health)
         destination = installation.address(str(found.value), health) if is_ours else ServiceAddress(str(found.value))
     check_api(health, destination.origin)

@@ -43,6 +43,33 @@ def test_the_daemon_of_this_installation_gets_the_admin_key(svc: RunSvc, odd: Od
     assert odd.keys_seen() == {"Bearer sk-admin"}
 
 
+def test_what_proved_to_be_the_service_is_asked_on_the_same_connection(
+    svc: RunSvc, odd: OddServer, files: DataFiles
+) -> None:
+    odd.prove_health(SECRET, "ins_1")
+    for at in ((), ("--base-url", odd.url)):
+        odd.requests.clear()
+        assert svc("bucket", "ls", *at).exit == 0
+        assert [path.partition("?")[0] for _, path, _ in odd.requests] == ["/healthz", "/v1/buckets"]
+
+
+def test_a_service_that_closes_the_connection_after_its_proof_has_to_prove_itself_on_the_next(
+    svc: RunSvc, odd: OddServer, files: DataFiles
+) -> None:
+    odd.prove_health(SECRET, "ins_1")
+    prove, asked = odd.answers["GET /healthz"], 0
+
+    def prove_once(query: str) -> tuple[int, Any, dict[str, str]]:
+        nonlocal asked
+        asked += 1
+        status, facts, _ = prove(query)
+        return status, facts if asked == 1 else {**facts, "proof": "other"}, {"Connection": "close"}
+
+    odd.answers["GET /healthz"] = prove_once
+    assert svc("bucket", "ls", "--json").failure == (12, "svc_daemon_unproven")
+    assert (asked, odd.keys_seen()) == (2, set())
+
+
 def test_another_server_at_the_address_of_the_daemon_gets_no_key(
     svc: RunSvc, odd: OddServer, files: DataFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
