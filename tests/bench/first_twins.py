@@ -9,8 +9,8 @@ import docx
 from tests.bench.near_twins import Kind, Twins
 
 
-def _ferries(rng: random.Random) -> Twins:
-    twins, parts = Twins(), ["# Ferries of the sound"]
+def _ferries(twins: Twins, rng: random.Random) -> None:
+    parts = ["# Ferries of the sound"]
     for route, (start, end) in {
         1: ("Orla", "Borg"),
         2: ("Orla", "Skarn"),
@@ -39,11 +39,10 @@ def _ferries(rng: random.Random) -> Twins:
         "What does a car cost on route 12?",
         "When does the first trip of route 22 leave?",
     ]
-    return twins
 
 
-def _stations(rng: random.Random) -> Twins:
-    twins, rows = Twins(), ["Station,Site,Height (m),Lowest (°C),Keeper"]
+def _stations(twins: Twins, rng: random.Random) -> None:
+    rows = ["Station,Site,Height (m),Lowest (°C),Keeper"]
     sites = [
         "Orla Ridge",
         "Borg Moor",
@@ -74,11 +73,9 @@ def _stations(rng: random.Random) -> Twins:
         "What is the wind speed at ST-14?",
         "Who keeps station SD-40?",
     ]
-    return twins
 
 
-def _leaflets(rng: random.Random) -> Twins:
-    twins = Twins()
+def _leaflets(twins: Twins, rng: random.Random) -> None:
     names = ["Velorin 5 mg", "Velorin 50 mg", "Velorin Forte 50 mg", "Velorex 5 mg", "Zemadol 20 mg", "Zemadol 200 mg"]
     for name in names:
         file = f"{name.lower().replace(' ', '-')}.md"
@@ -99,11 +96,9 @@ def _leaflets(rng: random.Random) -> Twins:
         "What is the daily maximum of tablets for Zemarin 20 mg?",
         "Can children be given Velorex 5 mg?",
     ]
-    return twins
 
 
-def _paints(rng: random.Random) -> Twins:
-    twins = Twins()
+def _paints(twins: Twins, rng: random.Random) -> None:
     shades = ["slate", "ochre", "ivory", "moss", "rust", "indigo", "sand", "plum", "teal"]
     rng.shuffle(shades)
     for code, shade in zip(
@@ -123,11 +118,10 @@ def _paints(rng: random.Random) -> Twins:
         "Which shade is R-12?",
         "How toxic is mix P-12?",
     ]
-    return twins
 
 
-def _modules(rng: random.Random) -> Twins:
-    twins, rows = Twins(), []
+def _modules(twins: Twins, rng: random.Random) -> None:
+    rows = []
     for code, title in {
         "BIO-101": "Cells",
         "BIO-110": "Plants",
@@ -158,11 +152,9 @@ def _modules(rng: random.Random) -> Twins:
         "Who is the lecturer of GEO-101?",
         "What is the tuition fee for BIO-201?",
     ]
-    return twins
 
 
-def _flats(rng: random.Random) -> Twins:
-    twins = Twins()
+def _flats(twins: Twins, rng: random.Random) -> None:
     tenants = ["Ruiz", "Rossi", "Novak", "Nowak", "Haas", "Hase", "Olin"]
     for flat, tenant in zip(["3B", "3C", "13B", "13C", "31B", "4B", "4C"], tenants, strict=True):
         rent, deposit, meter = rng.randint(600, 1900), rng.randint(1000, 4000), rng.randint(10000, 99999)
@@ -184,11 +176,10 @@ def _flats(rng: random.Random) -> Twins:
         "How many square metres has flat 3C?",
         "Is flat 4A let?",
     ]
-    return twins
 
 
-def _errors(rng: random.Random) -> Twins:
-    twins, parts = Twins(), ["# Kilns: what the display shows"]
+def _errors(twins: Twins, rng: random.Random) -> None:
+    parts = ["# Kilns: what the display shows"]
     causes = ["the lid is open", "the thermocouple is broken", "the fan is blocked", "the mains voltage is low"]
     cures = ["Close the lid", "Replace the thermocouple", "Clean the fan", "Call the electrician"]
     for kiln in ("A1", "A2", "B1", "B12"):
@@ -205,11 +196,9 @@ def _errors(rng: random.Random) -> Twins:
         "What should I do when kiln C1 shows E40?",
         "What does E44 on kiln B2 mean?",
     ]
-    return twins
 
 
-def _minutes(rng: random.Random) -> Twins:
-    twins = Twins()
+def _minutes(twins: Twins, rng: random.Random) -> None:
     for day, month in ((4, 3), (14, 3), (4, 4), (24, 4), (14, 6), (15, 6), (1, 11)):
         roof, choir = rng.randint(1000, 9999), rng.randint(100, 990)
         chair = rng.choice(["Mrs Adler", "Mr Adler", "Ms Ibsen", "Mr Olsen", "Mrs Brandt"])
@@ -232,11 +221,10 @@ def _minutes(rng: random.Random) -> Twins:
         "What did the choir receive at the meeting of 11 January?",
         "How much was granted for the roof on 24 June?",
     ]
-    return twins
 
 
-def _domes(rng: random.Random) -> Twins:
-    twins, parts = Twins(), ["# Observatory handbook"]
+def _domes(twins: Twins, rng: random.Random) -> None:
+    parts = ["# Observatory handbook"]
     acts = [
         "Lift lever {} until it clicks",
         "Turn crank {} twice to the left",
@@ -262,11 +250,9 @@ def _domes(rng: random.Random) -> Twins:
         "What is step 4 of cleaning dome 13?",
         "What is step 1 of opening dome 11?",
     ]
-    return twins
 
 
-def _tariffs(rng: random.Random) -> Twins:
-    twins = Twins()
+def _tariffs(twins: Twins, rng: random.Random) -> None:
     for year in (2022, 2023, 2024):
         file, document = f"tariff-{year}.docx", docx.Document()
         document.add_heading(f"Electricity tariff {year}", 1)
@@ -290,11 +276,10 @@ def _tariffs(rng: random.Random) -> Twins:
         "How much was gas in zone Harbour in 2022?",
         "What will the day price in zone South be in 2025?",
     ]
-    return twins
 
 
-def _bylaws(rng: random.Random) -> Twins:
-    twins, parts = Twins(), ["# Bylaws of the allotment society"]
+def _bylaws(twins: Twins, rng: random.Random) -> None:
+    parts = ["# Bylaws of the allotment society"]
     for paragraph, subject in {
         "§ 2": "Membership",
         "§ 3": "Bees",
@@ -321,7 +306,6 @@ def _bylaws(rng: random.Random) -> Twins:
         "How long may a member of the board serve under § 2?",
         "What does a breach of § 31 cost?",
     ]
-    return twins
 
 
 KINDS: tuple[Kind, ...] = (

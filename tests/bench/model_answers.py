@@ -13,6 +13,7 @@ from svc_daemon.core.answers.passages import Passage
 from svc_daemon.core.answers.statements import Statement, statements_of
 from svc_daemon.core.text.chunking import Chunk
 from tests.bench import first_twins, named_twins
+from tests.bench.near_twins import make
 
 #: What changes: the pattern of what is replaced, and by what.
 _UNITS = {
@@ -56,7 +57,7 @@ def write_all(count: int) -> list[Written]:
 
 def _passages(rng: random.Random) -> Iterator[Passage]:
     for kind in (*first_twins.KINDS, *named_twins.KINDS):
-        for name, content in kind(rng).documents.items():
+        for name, content in make(kind, rng).documents.items():
             if not isinstance(content, str) or not name.endswith((".md", ".txt")):
                 continue
             heads: list[str] = []

@@ -5,8 +5,7 @@ import random
 from tests.bench.near_twins import Kind, Twins
 
 
-def _pumps(rng: random.Random) -> Twins:
-    twins = Twins()
+def _pumps(twins: Twins, rng: random.Random) -> None:
     for pump in (1, 2, 3, 4):
         bar, litres, hours = rng.randint(3, 19), rng.randint(20, 90), rng.choice([250, 500, 750, 1000])
         valves = rng.sample(range(1, 9), 4)
@@ -31,11 +30,9 @@ def _pumps(rng: random.Random) -> Twins:
         "How loud is pump 3?",
         "How often do the bearings of pump 12 need grease?",
     ]
-    return twins
 
 
-def _invoices(rng: random.Random) -> Twins:
-    twins = Twins()
+def _invoices(twins: Twins, rng: random.Random) -> None:
     for number in (2013, 2031, 2103, 2130, 2301, 2310, 3012, 3021):
         total, day, customer = rng.randint(100, 9999), rng.randint(1, 28), rng.choice(["Kestrel Ltd", "Osprey plc"])
         month = rng.choice(["January", "May", "August"])
@@ -55,11 +52,9 @@ def _invoices(rng: random.Random) -> Twins:
         "Who signed invoice INV-2031?",
         "What is the total of invoice INV-201?",
     ]
-    return twins
 
 
-def _contracts(rng: random.Random) -> Twins:
-    twins = Twins()
+def _contracts(twins: Twins, rng: random.Random) -> None:
     parts = ["# Contracts in force"]
     for number in (1, 4, 7, 14, 17, 40, 41, 47, 60):
         days, court, sum_ = rng.choice([14, 30, 45, 60, 90]), rng.choice(["Hull", "Leeds", "York"]), rng.randint(10, 99)
@@ -79,11 +74,10 @@ def _contracts(rng: random.Random) -> Twins:
         "Who signed contract 7?",
         "What is the notice period of lease 7?",
     ]
-    return twins
 
 
-def _samples(rng: random.Random) -> Twins:
-    twins, rows = Twins(), ["# Cold store", "| Sample | Kept at | Shelf | Taken by |\n| --- | --- | --- | --- |"]
+def _samples(twins: Twins, rng: random.Random) -> None:
+    rows = ["# Cold store", "| Sample | Kept at | Shelf | Taken by |\n| --- | --- | --- | --- |"]
     degrees = [-80, -18, -8, 8, 18, 4, -4]
     for number, degree in zip((3, 13, 30, 31, 33, 130, 300), degrees, strict=True):
         shelf, by = f"{rng.choice('ABCD')}{rng.randint(1, 9)}", rng.choice(["Ito", "Iho", "Ohm", "Onm"])
@@ -100,11 +94,10 @@ def _samples(rng: random.Random) -> Twins:
         "At what temperature is sample S-1 kept?",
         "How old is sample S-13?",
     ]
-    return twins
 
 
-def _departments(rng: random.Random) -> Twins:
-    twins, rows = Twins(), ["Department,Head,Phone,Floor"]
+def _departments(twins: Twins, rng: random.Random) -> None:
+    rows = ["Department,Head,Phone,Floor"]
     heads = ["Dr. Oslander", "Dr. Oslund", "Prof. Reyes", "Dr. Reye", "Ms Tan", "Mr Tran"]
     for name, head in zip(("Q1", "Q2", "Q4", "Q14", "Dispatch", "Night Dispatch"), heads, strict=True):
         phone, floor = rng.randint(4000, 4999), rng.randint(1, 9)
@@ -120,11 +113,9 @@ def _departments(rng: random.Random) -> Twins:
         "Who is the boss of Day Dispatch?",
         "What is the budget of Q4?",
     ]
-    return twins
 
 
-def _releases(rng: random.Random) -> Twins:
-    twins = Twins()
+def _releases(twins: Twins, rng: random.Random) -> None:
     parts = ["# Release notes"]
     for release in ("1.9.0", "2.0.0", "2.1.0", "2.1.1", "2.1.2", "2.1.12", "2.11.2", "2.12.1", "3.0.0"):
         java, bug, megabytes = rng.choice([8, 11, 17, 21]), rng.randint(1000, 9999), rng.randint(20, 400)
@@ -147,7 +138,6 @@ def _releases(rng: random.Random) -> Twins:
         "Which Python does release 2.1.2 need?",
         "Which Java does release 2.2 need?",
     ]
-    return twins
 
 
 KINDS: tuple[Kind, ...] = (_pumps, _invoices, _contracts, _samples, _departments, _releases)

@@ -35,12 +35,19 @@ class Twins:
 
 
 T = TypeVar("T")
-Kind = Callable[[random.Random], Twins]
+#: Adds the documents and questions of one kind.
+Kind = Callable[[Twins, random.Random], None]
+
+
+def make(kind: Kind, rng: random.Random) -> Twins:
+    twins = Twins()
+    kind(twins, rng)
+    return twins
 
 
 def make_set(kinds: Sequence[Kind], folder: Path, seed: int) -> None:
     """Write the documents of all kinds and their questions, as one team's collection in `folder`."""
-    twins = [kind(random.Random(f"{seed} {place}")) for place, kind in enumerate(kinds)]
+    twins = [make(kind, random.Random(f"{seed} {place}")) for place, kind in enumerate(kinds)]
     (folder / "docs").mkdir(parents=True, exist_ok=True)
     for name, content in (item for each in twins for item in each.documents.items()):
         (folder / "docs" / name).write_bytes(content if isinstance(content, bytes) else content.encode())

@@ -9,8 +9,8 @@ import docx
 from tests.bench.near_twins import Kind, Twins
 
 
-def _lifts(rng: random.Random) -> Twins:
-    twins, parts = Twins(), ["# Lifts of the valley"]
+def _lifts(twins: Twins, rng: random.Random) -> None:
+    parts = ["# Lifts of the valley"]
     for name in ("Adlerhorn", "Adlerkopf", "Brunni", "Brunnalp", "Kaltberg", "Kaltbach"):
         seats, minutes, price = rng.randint(2, 12), rng.randint(3, 25), rng.randint(8, 60)
         parts.append(
@@ -29,11 +29,10 @@ def _lifts(rng: random.Random) -> Twins:
         "How long is the ride up with the Sonnberg?",
         "When was the Brunni lift opened?",
     ]
-    return twins
 
 
-def _artworks(rng: random.Random) -> Twins:
-    twins, rows = Twins(), ["Accession no.,Title,Artist,Room,Insured for (EUR)"]
+def _artworks(twins: Twins, rng: random.Random) -> None:
+    rows = ["Accession no.,Title,Artist,Room,Insured for (EUR)"]
     titles = "Harbour at Dawn,Harbour at Dusk,The Blue Jug,The Blue Jar,Winter I,Winter II,Old Mill,Old Mill Pond"
     artists = ["E. Saar", "E. Sarr", "K. Lindqvist", "K. Lindgren", "M. Aalto", "M. Alto", "J. Roos", "J. Roosa"]
     numbers = ["1998.14", "1998.41", "1989.14", "1998.114", "2001.2", "2001.20", "2001.22", "2010.2"]
@@ -52,11 +51,10 @@ def _artworks(rng: random.Random) -> Twins:
         'How wide is "Winter II"?',
         "In which room does 1999.14 hang?",
     ]
-    return twins
 
 
-def _plans(rng: random.Random) -> Twins:
-    twins, document = Twins(), docx.Document()
+def _plans(twins: Twins, rng: random.Random) -> None:
+    document = docx.Document()
     document.add_heading("Travel insurance", 1)
     table = document.add_table(1, 4)
     for cell, words in zip(table.rows[0].cells, ("Plan", "Premium per year", "Excess", "Baggage cover"), strict=True):
@@ -80,11 +78,9 @@ def _plans(rng: random.Random) -> Twins:
         "What does the plan Basic Family cost a year?",
         "How high is the excess in the Business plan?",
     ]
-    return twins
 
 
-def _cases(rng: random.Random) -> Twins:
-    twins = Twins()
+def _cases(twins: Twins, rng: random.Random) -> None:
     for case in ("12/2021", "21/2021", "12/2012", "112/2021", "2/2021", "12/2022"):
         day, amount, judge = rng.randint(1, 28), rng.randint(1000, 90000), rng.choice(["Hale", "Hall", "Hill", "Hull"])
         file = f"judgment-{case.replace('/', '-')}.txt"
@@ -104,11 +100,9 @@ def _cases(rng: random.Random) -> Twins:
         "Which judge sat in case 21/2012?",
         "What sum must the defendant pay in case 2/2012?",
     ]
-    return twins
 
 
-def _recipes(rng: random.Random) -> Twins:
-    twins = Twins()
+def _recipes(twins: Twins, rng: random.Random) -> None:
     for cake in ("Plum cake", "Plum tart", "Apple cake", "Apple tart", "Lemon tart"):
         grams, degrees, minutes = rng.randint(10, 60) * 10, rng.randint(15, 23) * 10, rng.randint(20, 75)
         file = f"{cake.lower().replace(' ', '-')}.md"
@@ -128,11 +122,10 @@ def _recipes(rng: random.Random) -> Twins:
         'What is step 7 of the "Apple cake"?',
         'How much flour goes into the "Pear tart"?',
     ]
-    return twins
 
 
-def _stops(rng: random.Random) -> Twins:
-    twins, stops = Twins(), []
+def _stops(twins: Twins, rng: random.Random) -> None:
+    stops = []
     for code, name in {
         "K7": "Market",
         "K17": "Market North",
@@ -155,11 +148,10 @@ def _stops(rng: random.Random) -> Twins:
         "Is there a ticket machine at K70?",
         "What is the code of the stop Monument?",
     ]
-    return twins
 
 
-def _races(rng: random.Random) -> Twins:
-    twins, parts = Twins(), []
+def _races(twins: Twins, rng: random.Random) -> None:
+    parts = []
     for year in (2019, 2021, 2022):
         lines = [f"Lake run {year}", "", "Place   Runner           Club        Time"]
         runners = ["Nora Falk", "Nora Falck", "Ida Falk", "Ole Ness", "Ole Nes", "Tor Vik"]
@@ -180,11 +172,10 @@ def _races(rng: random.Random) -> Twins:
         "What was the time of Ole Vik in 2019?",
         "For which club did Nora Ness run in 2022?",
     ]
-    return twins
 
 
-def _tickets(rng: random.Random) -> Twins:
-    twins, parts = Twins(), []
+def _tickets(twins: Twins, rng: random.Random) -> None:
+    parts = []
     for number in (104, 140, 401, 410, 1040, 1004):
         owner, hours = rng.choice(["Priya", "Pryor", "Mateo", "Matteo"]), rng.randint(2, 72)
         part = rng.choice(["printer", "projector", "scanner", "router"])
@@ -204,11 +195,10 @@ def _tickets(rng: random.Random) -> Twins:
         "Who reported TCK-401?",
         "Which device is broken in TCK-4010?",
     ]
-    return twins
 
 
-def _vaccines(rng: random.Random) -> Twins:
-    twins, rows = Twins(), ["| Vaccine | First dose | Booster after | Price |", "| --- | --- | --- | --- |"]
+def _vaccines(twins: Twins, rng: random.Random) -> None:
+    rows = ["| Vaccine | First dose | Booster after | Price |", "| --- | --- | --- | --- |"]
     for name in ("Hepavax A", "Hepavax B", "Hepavax AB", "Tetrin", "Tetrin Plus", "Morbivac"):
         weeks, years, price = rng.randint(4, 60), rng.randint(2, 20), rng.randint(15, 99)
         rows.append(f"| {name} | week {weeks} | {years} years | € {price} |")
@@ -224,11 +214,10 @@ def _vaccines(rng: random.Random) -> Twins:
         "When is the first dose of Tetrin Forte given?",
         "What do you charge for Polivac?",
     ]
-    return twins
 
 
-def _wards(rng: random.Random) -> Twins:
-    twins, parts = Twins(), ["# Wards\n\nVisitors report at the desk of the ward."]
+def _wards(twins: Twins, rng: random.Random) -> None:
+    parts = ["# Wards\n\nVisitors report at the desk of the ward."]
     for ward in ("2A", "2B", "12A", "12B", "21A"):
         beds, sister, phone = (
             rng.randint(8, 40),
@@ -248,18 +237,6 @@ def _wards(rng: random.Random) -> Twins:
         "How many beds does ward 2C have?",
         "Who is the ward sister on 12C?",
     ]
-    return twins
 
 
-KINDS: tuple[Kind, ...] = (
-    _lifts,
-    _artworks,
-    _plans,
-    _cases,
-    _recipes,
-    _stops,
-    _races,
-    _tickets,
-    _vaccines,
-    _wards,
-)
+KINDS: tuple[Kind, ...] = (_lifts, _artworks, _plans, _cases, _recipes, _stops, _races, _tickets, _vaccines, _wards)
