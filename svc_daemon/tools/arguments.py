@@ -59,17 +59,7 @@ class ToolResult(BaseModel):
         """Format the result as plain text."""
 
 
-def schema_of_arguments(model: type[Arguments]) -> dict[str, Any]:
-    """Return the JSON schema of a tool's arguments."""
-    return _plain(model.model_json_schema())
-
-
-def schema_of_result(model: type[ToolResult]) -> dict[str, Any]:
-    """Return the JSON schema of a tool's result."""
-    return _plain(model.model_json_schema(mode="serialization"))
-
-
-def _plain(schema: dict[str, Any]) -> dict[str, Any]:
+def plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
     """Replace references by their targets, since many clients don't resolve them, and remove useless entries."""
     definitions = schema.pop("$defs", {})
 

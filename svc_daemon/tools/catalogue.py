@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from svc_daemon.tools import batches, files, searches, sources
 from svc_daemon.tools.api_calls import ToolService, refused_fields
-from svc_daemon.tools.arguments import Arguments, ToolResult, schema_of_arguments, schema_of_result
+from svc_daemon.tools.arguments import Arguments, ToolResult, plain_schema
 from svc_daemon.wire import Json
 
 #: The service's description for language models.
@@ -44,12 +44,12 @@ class Tool:
 
     def input_schema(self, *, takes_paths: bool) -> Json:
         """Return the JSON schema of the arguments. `takes_paths`: whether the server can read files."""
-        schema = schema_of_arguments(self.arguments)
+        schema = plain_schema(self.arguments.model_json_schema())
         return schema if takes_paths else files.without_paths(schema)
 
     def output_schema(self) -> Json:
         """Return the JSON schema of the result."""
-        return schema_of_result(self.result)
+        return plain_schema(self.result.model_json_schema(mode="serialization"))
 
 
 TOOLS = (

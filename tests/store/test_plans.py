@@ -27,8 +27,8 @@ WHOLE = {"keys.list_keys", "memberships.list_searched_places", "memberships.rene
 WHOLE |= {"copies.list_stored", "teams.list_facts", "buckets.raise_revisions"}
 WHOLE |= {"sources.list_all_blobs", "sources.list_all_ids", "tasks.count_open", "tasks.count_open_by_type"}
 WHOLE |= {"keys.revoke_key", "tasks.count_open_of_team", "keys.list_watchers", "keys.forget_watchers"}
-WHOLE |= {"tasks.has_attempts_after", "tasks.list_expired"}
-WHOLE |= {"tasks.recall_attempts", "teams.find_team", "teams.list_team_ids", "teams.list_teams"}
+WHOLE |= {"tombstones.has_far_pauses", "tombstones.recall_far_pauses", "tasks.list_expired"}
+WHOLE |= {"teams.find_team", "teams.list_team_ids", "teams.list_teams"}
 WHOLE |= {"tombstones.list_deleted_blobs", "uploads.list_open_ids", "uploads.list_open_uploads"}
 # A team is removed once, and its rows in many tables can only be found by reading all of them.
 WHOLE |= {f"teams.{verb}" for verb in ("has_uncleaned", "delete_team", "is_busy", "revoke_keys")}

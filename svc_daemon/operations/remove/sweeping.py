@@ -20,9 +20,9 @@ from svc_daemon.process.contexts import Context
 from svc_daemon.process.locks import session_lock
 from svc_daemon.provider.errors import IndexDamaged, ProviderError
 from svc_daemon.store.files.contract import SweptStores
-from svc_daemon.store.rows import tasks, teams, tombstones, uploads, webhook_deliveries
+from svc_daemon.store.rows import teams, tombstones, uploads
 from svc_daemon.store.rows.idempotency import delete_expired_answers
-from svc_daemon.store.rows.sources import memberships, refreshes, sources
+from svc_daemon.store.rows.sources import memberships, sources
 from svc_daemon.store.rows.tasks import find_last_rebuild, is_in_maintenance
 from svc_daemon.store.rows.tombstones import Tombstone
 
@@ -152,25 +152,12 @@ async def recall_far_pauses(context: Context) -> int:
     """After the clock was set back, make retries that are too far in the future due now. Returns how many."""
     now, latest = context.clock.timestamp(), context.clock.timestamp(task_retries.FURTHEST_DUE_S)
     latest_call = context.clock.timestamp(max(task_retries.FURTHEST_DUE_S, 2 * context.limits.webhook_retry_seconds))
-
     latest_refresh = context.clock.timestamp(LONGEST_EVERY_S * (1 + SPREAD))
-
-    def is_needed(connection: Connection) -> bool:
-        return (
-            tasks.has_attempts_after(connection, latest)
-            or memberships.has_syncs_after(connection, latest)
-            or webhook_deliveries.has_deliveries_after(connection, latest_call)
-            or refreshes.has_refreshes_after(connection, latest_refresh)
-        )
-
-    def work(connection: Connection) -> int:
-        recalled = tasks.recall_attempts(connection, latest) + memberships.recall_syncs(connection, now, latest)
-        recalled += webhook_deliveries.recall_deliveries(connection, now, latest_call)
-        return recalled + refreshes.recall_refreshes(connection, now, latest_refresh)
-
-    if not context.read(is_needed):
+    if not context.read(lambda connection: tombstones.has_far_pauses(connection, latest, latest_call, latest_refresh)):
         return 0
-    recalled = await context.write(work)
+    recalled = await context.write(
+        lambda connection: tombstones.recall_far_pauses(connection, now, latest, latest_call, latest_refresh)
+    )
     wakes = context.wakes
     for waiting in (wakes.indexing, wakes.syncing, wakes.cascading, wakes.delivering, wakes.refreshing):
         waiting.set()

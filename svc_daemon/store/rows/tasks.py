@@ -335,22 +335,6 @@ def has_due(connection: Connection, task_type: str, now: str) -> bool:
     return row is not None
 
 
-def has_attempts_after(connection: Connection, latest: str) -> bool:
-    """Whether any queued task is scheduled after `latest`."""
-    query = "SELECT 1 FROM tasks WHERE finished_at IS NULL AND status = 'queued' AND next_attempt_at > :latest LIMIT 1"
-    return connection.execute(query, {"latest": latest}).fetchone() is not None
-
-
-def recall_attempts(connection: Connection, latest: str) -> int:
-    """Make tasks scheduled after `latest` due now, because the clock was set back. Returns their number."""
-    cursor = connection.execute(
-        "UPDATE tasks SET next_attempt_at = NULL"
-        " WHERE finished_at IS NULL AND status = 'queued' AND next_attempt_at > :latest",
-        {"latest": latest},
-    )
-    return cursor.rowcount
-
-
 def count_open(connection: Connection) -> dict[str, int]:
     """Return the number of `queued` and of `running` tasks, by status."""
     rows = connection.execute(

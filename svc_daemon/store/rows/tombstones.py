@@ -291,3 +291,32 @@ def has_overlooked(connection: Connection, before: str, far: str, now_s: float, 
     query = "SELECT " + " OR ".join(f"EXISTS (SELECT 1 FROM {each})" for each in _OVERLOOKED) + " AS found"  # noqa: S608
     times = {"before": before, "far": far, "now_s": now_s, "latest_s": latest_s}
     return bool(connection.execute(query, times).fetchone()["found"])
+
+
+def has_far_pauses(connection: Connection, latest: str, latest_call: str, latest_refresh: str) -> bool:
+    """Whether a retry or a refresh is due later than any pause lasts."""
+    row = connection.execute(
+        "SELECT EXISTS (SELECT 1 FROM tasks"
+        "   WHERE finished_at IS NULL AND status = 'queued' AND next_attempt_at > :latest)"
+        " OR EXISTS (SELECT 1 FROM memberships WHERE due_at > :latest)"
+        " OR EXISTS (SELECT 1 FROM deliveries WHERE due_at > :latest_call)"
+        " OR EXISTS (SELECT 1 FROM sources WHERE refresh_due_at > :latest_refresh) AS found",
+        {"latest": latest, "latest_call": latest_call, "latest_refresh": latest_refresh},
+    ).fetchone()
+    return bool(row["found"])
+
+
+def recall_far_pauses(connection: Connection, now: str, latest: str, latest_call: str, latest_refresh: str) -> int:
+    """Make what is due later than any pause lasts due now, because the clock was set back. Returns how many."""
+    attempts = connection.execute(
+        "UPDATE tasks SET next_attempt_at = NULL"
+        " WHERE finished_at IS NULL AND status = 'queued' AND next_attempt_at > :latest",
+        {"latest": latest},
+    )
+    due = {"now": now, "latest": latest, "latest_call": latest_call, "latest_refresh": latest_refresh}
+    syncs = connection.execute("UPDATE memberships SET due_at = :now WHERE due_at > :latest", due)
+    calls = connection.execute("UPDATE deliveries SET due_at = :now WHERE due_at > :latest_call", due)
+    refreshes = connection.execute(
+        "UPDATE sources SET refresh_due_at = :now WHERE refresh_due_at > :latest_refresh", due
+    )
+    return sum(each.rowcount for each in (attempts, syncs, calls, refreshes))

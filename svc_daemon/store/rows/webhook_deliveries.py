@@ -156,20 +156,6 @@ def next_delivery_due(connection: Connection, busy: list[str]) -> str | None:
     return due
 
 
-def has_deliveries_after(connection: Connection, latest: str) -> bool:
-    """Whether any delivery is scheduled after `latest`."""
-    row = connection.execute("SELECT 1 FROM deliveries WHERE due_at > :latest LIMIT 1", {"latest": latest}).fetchone()
-    return row is not None
-
-
-def recall_deliveries(connection: Connection, now: str, latest: str) -> int:
-    """Make deliveries scheduled after `latest` due now, because the clock was set back. Returns their number."""
-    cursor = connection.execute(
-        "UPDATE deliveries SET due_at = :now WHERE due_at > :latest", {"now": now, "latest": latest}
-    )
-    return cursor.rowcount
-
-
 def create_attempt(connection: Connection, attempt: Attempt) -> None:
     connection.execute(
         "INSERT INTO delivery_attempts (delivery_id, attempt, started_at, duration_ms, http_status, error)"

@@ -235,20 +235,6 @@ def release_expired_syncs(connection: Connection, now: str, now_s: float, latest
     return cursor.rowcount
 
 
-def has_syncs_after(connection: Connection, latest: str) -> bool:
-    """Whether any membership is due after `latest`."""
-    row = connection.execute("SELECT 1 FROM memberships WHERE due_at > :latest LIMIT 1", {"latest": latest}).fetchone()
-    return row is not None
-
-
-def recall_syncs(connection: Connection, now: str, latest: str) -> int:
-    """Make memberships that are due after `latest` due now, because the clock was set back. Returns their number."""
-    cursor = connection.execute(
-        "UPDATE memberships SET due_at = :now WHERE due_at > :latest", {"now": now, "latest": latest}
-    )
-    return cursor.rowcount
-
-
 def next_sync_due(connection: Connection) -> str | None:
     """Return when the next membership is due, or None. Teams whose index is being rebuilt don't count."""
     row = connection.execute(

@@ -90,17 +90,3 @@ def spare_host(connection: Connection, host: str, until: str) -> None:
         "UPDATE sources SET refresh_due_at = :until WHERE refresh_host = :host AND refresh_due_at < :until",
         {"host": host, "until": until},
     )
-
-
-def has_refreshes_after(connection: Connection, latest: str) -> bool:
-    """Whether any source is due after `latest`."""
-    query = "SELECT 1 FROM sources WHERE refresh_due_at > :latest LIMIT 1"
-    return connection.execute(query, {"latest": latest}).fetchone() is not None
-
-
-def recall_refreshes(connection: Connection, now: str, latest: str) -> int:
-    """Make sources that are due after `latest` due now, because the clock was set back. Returns their number."""
-    cursor = connection.execute(
-        "UPDATE sources SET refresh_due_at = :now WHERE refresh_due_at > :latest", {"now": now, "latest": latest}
-    )
-    return cursor.rowcount
