@@ -1,5 +1,6 @@
 """Options of the test run, and fixtures for all tests: installations with a real daemon."""
 
+import gc
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -65,6 +66,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out = [item for item in items if item.get_closest_marker(mark)]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if not item.get_closest_marker(mark)]
+
+
+def pytest_collection_finish() -> None:
+    # What was collected stays until the end: the garbage collector need not look at it again and again.
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 A fork is a process like any other: it has its own folder, environment, standard streams, signals and exit code, and
 runs its program as `python -m` does. What an interpreter does before that is proved by the tests that start one: the
 README's and the recipe's commands, `svc` that starts its daemon, and all that need another environment or launcher.
+A daemon that is a fork forks its extraction server, too; the tests of `extract` start theirs with an interpreter.
 Each process of a test run has one server, which ends with it.
 """
 
@@ -14,6 +15,7 @@ import os
 import pkgutil
 import runpy
 import select
+import signal
 import socket
 import subprocess
 import sys
@@ -28,6 +30,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 #: The size limit of a request to the fork server, enough for 500 environment variables.
 MESSAGE_BYTES = 128 * 1024
+#: The module of a daemon's extraction server.
+EXTRACTION = "svc_daemon.extract.fork_server"
 #: What the server imports besides the whole command line: the daemon, and the modules that it imports late.
 DAEMON_MODULES = (
     "svc_daemon.command.main",
@@ -37,9 +41,12 @@ DAEMON_MODULES = (
     "svc_daemon.offline.restoring",
     "svc_daemon.offline.upgrading",
     "svc_daemon.offline.admin_requests",
+    EXTRACTION,
     # For the schema of a new state; imports NumPy.
     "sqlite_utils",
 )
+#: Names in the server's command line, by which tests find its forks.
+PROGRAMS = ("svc_cli", "svc_daemon", EXTRACTION)
 #: More modules for the server to import, in runs whose daemons need more libraries.
 MORE_MODULES: list[str] = []
 #: Prefixes of the variables that an interpreter reads at its start, and that a fork therefore can't change.
@@ -82,6 +89,36 @@ class Fork(subprocess.Popen[Any]):
                     self.returncode = int(os.read(self._ended, 16))
 
 
+class _ExtractionServer(subprocess.Popen[bytes]):
+    """A process as `subprocess.Popen` starts it, but forked from this daemon if it is the extraction server."""
+
+    def _execute_child(self, args: Sequence[str], *settings: Any) -> None:
+        if EXTRACTION not in args:
+            super()._execute_child(args, *settings)  # type: ignore[misc]
+            return
+        pipes = settings[9:15]
+        self.pid = os.fork()
+        if not self.pid:
+            with suppress(BaseException):
+                _serve_extraction(args, (pipes[0], pipes[3], pipes[5]))
+            os._exit(1)
+        self._child_created = True
+        self._close_pipe_fds(*pipes)  # type: ignore[attr-defined]
+
+
+def _serve_extraction(args: Sequence[str], streams: Sequence[int]) -> None:
+    """Run the extraction server with this command's last arguments, as an interpreter of its own does."""
+    signal.set_wakeup_fd(-1)
+    gc.enable()
+    os.setsid()
+    _become(streams)
+    os.chdir("/")
+    os.environ.clear()
+    sys.argv[1:] = args[-2:]
+    importlib.import_module(EXTRACTION).main()
+    os._exit(0)
+
+
 class ForkServer:
     """The client of the fork server, in the process of the tests."""
 
@@ -90,8 +127,7 @@ class ForkServer:
         self._lock = threading.Lock()
         with theirs:
             self._process = subprocess.Popen(
-                # The names of the programs let tests find the processes by their command line.
-                [sys.executable, "-m", __name__, str(theirs.fileno()), "svc_cli", "svc_daemon", *MORE_MODULES],
+                [sys.executable, "-m", __name__, str(theirs.fileno()), *PROGRAMS, *MORE_MODULES],
                 cwd=ROOT,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -175,6 +211,7 @@ def _run(module: str, arguments: Sequence[str], cwd: str, env: Mapping[str, str]
     os.environ.update(env)
     sys.path[0] = cwd
     sys.argv[1:] = arguments
+    subprocess.Popen = _ExtractionServer  # type: ignore[misc, assignment]
     code = 0
     try:
         runpy.run_module(module, run_name="__main__", alter_sys=True)
@@ -201,7 +238,7 @@ if __name__ == "__main__":
     import svc_cli
 
     names = [found.name for found in pkgutil.walk_packages(svc_cli.__path__, "svc_cli.")]
-    for name in (*DAEMON_MODULES, *sys.argv[4:], *names):
+    for name in (*DAEMON_MODULES, *sys.argv[2 + len(PROGRAMS) :], *names):
         if not name.endswith("__main__"):
             importlib.import_module(name)
     # Objects made before the fork stay in shared memory: the collector would make each fork copy their pages.
