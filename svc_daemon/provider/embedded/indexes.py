@@ -10,8 +10,11 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from svc_daemon.databases.sqlite import SqliteDatabase
 from svc_daemon.errors import ShuttingDown
@@ -41,6 +44,24 @@ _built: set["TeamIndex"] = set()
 AddPostings = Callable[[Iterable[Posting]], None]
 
 
+class Prepared(NamedTuple):
+    """A change of documents: their new postings, and what is done to the rows once these are committed."""
+
+    postings: Iterable[Posting]
+    work: Callable[[sqlite3.Connection], Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Change:
+    """A change of the documents of some sources that waits, or is made."""
+
+    source_ids: frozenset[str]
+    #: Called while nothing else changes the index. Returns None if there is nothing to do.
+    prepare: Callable[[], Prepared | None]
+    #: Gets what the work on the rows returns.
+    made: "Future[Any]" = field(default_factory=Future)
+
+
 class TeamIndex:
     """An open index. Thread-safe."""
 
@@ -62,6 +83,9 @@ class TeamIndex:
         self._folder = folder
         self._postings: Postings | None = None
         self._numbers: list[int] = []
+        self._numbering = threading.Lock()
+        #: Changes that wait for `writing`.
+        self.waiting: list[Change] = []
         #: Numbers whose postings were removed since the index was opened.
         self._cleared: set[int] = set()
         #: When the postings began to be rebuilt, in monotonic seconds, and of how many chunks they are made so far.
@@ -118,12 +142,13 @@ class TeamIndex:
         if self._closed.is_set():
             # Otherwise, `close` could wait for one write after another.
             raise ShuttingDown
-        if len(self._numbers) < count:
-            self._numbers += self.database.write(
-                lambda connection: document_rows.reserve_numbers(connection, max(count, NUMBERS))
-            )
-        taken, self._numbers = self._numbers[:count], self._numbers[count:]
-        return taken
+        with self._numbering:
+            if len(self._numbers) < count:
+                self._numbers += self.database.write(
+                    lambda connection: document_rows.reserve_numbers(connection, max(count, NUMBERS))
+                )
+            taken, self._numbers = self._numbers[:count], self._numbers[count:]
+            return taken
 
     @contextmanager
     def posting(self) -> Iterator[AddPostings]:

@@ -1,7 +1,8 @@
 """Stores, changes and removes documents.
 
 - The postings of a document are committed before its row is visible to searches.
-- Small documents are written in batches, with one commit of the postings and one transaction for each batch.
+- Small documents are written in batches. Batches and changes that wait at the same time have one commit of the
+  postings.
 - Large documents are written in slices with a transaction each, so that other writes can run in between. Searches see
   the document only after the last slice. It then replaces the earlier document, which is removed.
 - A document whose buckets or names change gets other postings, under a new number.
@@ -9,10 +10,15 @@
 """
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from itertools import chain
+from typing import Any
 
+from svc_daemon.databases.group_commits import resolve
+from svc_daemon.errors import StorageError
 from svc_daemon.provider.embedded import document_rows, documents
-from svc_daemon.provider.embedded.indexes import TeamIndex, remove_large
+from svc_daemon.provider.embedded.indexes import Change, Prepared, TeamIndex, remove_large
 from svc_daemon.provider.embedded.packing import (
     PackedDocument,
     Wording,
@@ -21,6 +27,7 @@ from svc_daemon.provider.embedded.packing import (
     pack_names,
     unpack_names,
 )
+from svc_daemon.provider.errors import ProviderError
 from svc_daemon.provider.ranked_chunks import distinct
 
 
@@ -38,21 +45,27 @@ def put(index: TeamIndex, packed: Sequence[PackedDocument]) -> set[str]:
 def set_buckets(index: TeamIndex, source_id: str, generation: int, bucket_ids: Sequence[str]) -> None:
     """Set the document's buckets; do nothing if it already has these buckets. Raises DocumentMissing."""
     wanted = distinct(bucket_ids)
-    with index.writing:
+
+    def prepare() -> Prepared | None:
         stored = index.database.read(lambda connection: documents.get(connection, source_id, generation))
         wording = index.database.read(lambda connection: documents.read_wording(connection, stored))
-        if wording.bucket_ids != wanted:
-            _reword(index, stored, bucket_ids=wanted)
+        return None if wording.bucket_ids == wanted else _prepare_rewording(index, stored, bucket_ids=wanted)
+
+    _change(index, [source_id], prepare)
 
 
 def set_title(index: TeamIndex, source_id: str, title: str, tags: Sequence[str] | None) -> None:
     """Set the title, and the tags unless they are None; do nothing if they are the same. Raises DocumentMissing."""
-    with index.writing:
+
+    def prepare() -> Prepared | None:
         stored = index.database.read(lambda connection: documents.get(connection, source_id))
         own_title, *old_tags = unpack_names(stored["names"]) or ("",)
         names = pack_names((own_title, *(old_tags if tags is None else tags)))
-        if (stored["title"], stored["names"] or pack_names([""])) != (title, names):
-            _reword(index, stored, title=title, names=names)
+        if (stored["title"], stored["names"] or pack_names([""])) == (title, names):
+            return None
+        return _prepare_rewording(index, stored, title=title, names=names)
+
+    _change(index, [source_id], prepare)
 
 
 def delete(index: TeamIndex, source_id: str) -> None:
@@ -75,6 +88,62 @@ def delete(index: TeamIndex, source_id: str) -> None:
         remove_large(index, large["document_key"])
 
 
+def _change(index: TeamIndex, source_ids: Iterable[str], prepare: Callable[[], Prepared | None]) -> Any:
+    """Change the documents of these sources, and return what the work on the rows returns.
+
+    All changes that wait at the same time have one commit of the postings, since that takes ten milliseconds.
+    """
+    mine = Change(frozenset(source_ids), prepare)
+    index.waiting.append(mine)
+    with index.writing:
+        while not mine.made.done():
+            _make(index, _take_waiting(index.waiting))
+            index.clear_garbage()
+    return mine.made.result()
+
+
+def _take_waiting(waiting: list[Change]) -> list[Change]:
+    """Take the changes that can be made together: of those of one source, the first."""
+    taken, source_ids = list[Change](), set[str]()
+    for each in [*waiting]:
+        if source_ids.isdisjoint(each.source_ids):
+            taken.append(each)
+            waiting.remove(each)
+        source_ids |= each.source_ids
+    return taken
+
+
+def _make(index: TeamIndex, changes: Sequence[Change]) -> None:
+    """Make these changes. Each gets what its work returns, or the error."""
+    try:
+        prepared = [(change.made, ready) for change in changes if (ready := _prepare(change)) is not None]
+        if prepared:
+            with index.posting() as add:
+                for _, ready in prepared:
+                    add(ready.postings)
+        written = [(made, index.database.submit(ready.work)) for made, ready in prepared]
+        for made, write in written:
+            failure = write.exception()
+            resolve(made, None if failure else write.result(), failure)
+    except BaseException as error:
+        for change in changes:
+            if not change.made.done():
+                change.made.set_exception(error)
+        raise
+
+
+def _prepare(change: Change) -> Prepared | None:
+    """Prepare the change. If there is nothing to do, or an error, the change has ended."""
+    try:
+        prepared = change.prepare()
+    except (ProviderError, StorageError, OSError) as error:
+        change.made.set_exception(error)
+        return None
+    if prepared is None:
+        change.made.set_result(None)
+    return prepared
+
+
 def _put_batch(index: TeamIndex, batch: Sequence[PackedDocument]) -> set[str]:
     """Write a batch of small documents. Returns the ids of the stored sources."""
     newest: dict[str, PackedDocument] = {}
@@ -82,39 +151,39 @@ def _put_batch(index: TeamIndex, batch: Sequence[PackedDocument]) -> set[str]:
         if document.source_id not in newest or newest[document.source_id].generation < document.generation:
             newest[document.source_id] = document
 
-    def work(connection: sqlite3.Connection) -> list[int]:
-        """Show the new documents instead of those that they replace. Returns the keys of replaced large ones."""
-        for row in replaced:
-            document_rows.hide(connection, row)
-        large = [row["document_key"] for row in replaced if is_large(row["chunks"], row["pieces"])]
-        document_rows.remove_small(
-            connection, [row["document_key"] for row in replaced if row["document_key"] not in large]
-        )
-        document_rows.create_shown(connection, numbered)
-        return large
-
-    with index.writing:
-        numbers = dict(zip(newest, index.take_numbers(len(newest)), strict=True))
+    numbers = dict(zip(newest, index.take_numbers(len(newest)), strict=True))
     # Other batches can be committed while the terms are made.
     postings = {
         source_id: [*_wording_of(document, numbers[source_id]).postings(0, document.chunk_rows)]
         for source_id, document in newest.items()
     }
-    with index.writing:
+    newer: list[PackedDocument] = []
+
+    def prepare() -> Prepared | None:
         shown = index.database.read(lambda connection: documents.find_all(connection, list(newest)))
-        newer = [each for each in newest.values() if _is_newer(each, shown.get(each.source_id))]
-        if not newer:
-            return set()
+        newer.extend(each for each in newest.values() if _is_newer(each, shown.get(each.source_id)))
         replaced = [shown[each.source_id] for each in newer if each.source_id in shown]
         numbered = [(numbers[each.source_id], each) for each in newer]
-        with index.posting() as add:
-            for each in newer:
-                add(postings[each.source_id])
-        large = index.database.write(work)
-        index.clear_garbage()
-    for key in large:
+        work = partial(_show_instead, replaced=replaced, numbered=numbered)
+        return Prepared(chain.from_iterable(postings[each.source_id] for each in newer), work) if newer else None
+
+    for key in _change(index, newest, prepare) or ():
         remove_large(index, key)
     return {document.source_id for document in newer}
+
+
+def _show_instead(
+    connection: sqlite3.Connection, replaced: Sequence[sqlite3.Row], numbered: Sequence[tuple[int, PackedDocument]]
+) -> list[int]:
+    """Show the new documents instead of those that they replace. Returns the keys of replaced large ones."""
+    for row in replaced:
+        document_rows.hide(connection, row)
+    large = [row["document_key"] for row in replaced if is_large(row["chunks"], row["pieces"])]
+    document_rows.remove_small(
+        connection, [row["document_key"] for row in replaced if row["document_key"] not in large]
+    )
+    document_rows.create_shown(connection, numbered)
+    return large
 
 
 def _put_large(index: TeamIndex, document: PackedDocument) -> set[str]:
@@ -156,17 +225,14 @@ def _put_large(index: TeamIndex, document: PackedDocument) -> set[str]:
     return {document.source_id} if is_newer else set()
 
 
-def _reword(index: TeamIndex, stored: sqlite3.Row, **changes: object) -> None:
+def _prepare_rewording(index: TeamIndex, stored: sqlite3.Row, **changes: object) -> Prepared:
     """Change the document's buckets or names, in its row and, under a new number, in the postings."""
     (number,) = index.take_numbers(1)
     wording = index.database.read(
         lambda connection: documents.read_wording(connection, stored, posted_as=number, **changes)
     )
-    with index.posting() as add:
-        for slice_ in index.read_slices(stored):
-            add(wording.postings(*slice_))
-    index.database.write(lambda connection: document_rows.reword(connection, stored, wording))
-    index.clear_garbage()
+    postings = chain.from_iterable(wording.postings(*slice_) for slice_ in index.read_slices(stored))
+    return Prepared(postings, lambda connection: document_rows.reword(connection, stored, wording))
 
 
 def _wording_of(document: PackedDocument, number: int) -> Wording:
