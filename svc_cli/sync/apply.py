@@ -4,8 +4,9 @@ The next run sends the batches of a killed run again with the same idempotency k
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -196,6 +197,7 @@ _ACTIONS = {
 def apply(run: SyncRun, bucket_id: str, comparison: Comparison) -> None:
     """Carry out the changes. Raises SvcError if an error affects every file."""
     run.progress.begin("syncing", None)
+    updates = list[Change]()
     try:
         with SyncQueue(run, bucket_id) as queue:
             for change in comparison:
@@ -203,12 +205,13 @@ def apply(run: SyncRun, bucket_id: str, comparison: Comparison) -> None:
                 if change.verb in (Verb.CREATE, Verb.UPDATE) and now is not None and change.content is not None:
                     queue.add_file(now, change.content, row if change.verb is Verb.UPDATE else None)
                 elif change.verb in (Verb.MOVE, Verb.RETRY):
-                    _update_source(run, change)
+                    updates.append(change)
                 else:
                     record(run, change)
                 if refreshed := comparison.take_refreshed(SAVED_AT_ONCE):
                     run.index.save(refreshed)
             queue.finish()
+        _update_sources(run, updates)
     except WaitTimedOut:
         run.report.remaining = comparison.count_rest(run.report.done)
         raise
@@ -239,8 +242,30 @@ def wait(run: SyncRun, bucket_id: str) -> None:
     run.wait(bucket_id, run.options.timeout_s, save)
 
 
-def _update_source(run: SyncRun, change: Change) -> None:
-    """Rename the source of a moved file, or retry a failed source."""
+def _update_sources(run: SyncRun, changes: Sequence[Change]) -> None:
+    """Rename the sources of moved files, and retry failed sources, several at a time.
+
+    Raises SvcError if an error affects all of them.
+    """
+    by_path, updated = {change.path: change for change in changes}, set[str]()
+
+    def note(item: ReportItem) -> None:
+        row, now = by_path[item.path].row, by_path[item.path].now
+        if item.path not in updated or row is None or now is None:
+            return
+        if by_path[item.path].verb is Verb.MOVE:
+            moved = now._replace(source_id=row.source_id, place_id=row.place_id, state=row.state, reason=row.reason)
+            run.index.move(row.path, moved)
+        else:
+            run.index.save([row._replace(state=State.SENT, reason=None)])
+
+    run.do_all([partial(_update_source, run, change, updated) for change in changes], run.options.jobs, note)
+    if run.report.stopped_by:
+        raise run.report.stopped_by
+
+
+def _update_source(run: SyncRun, change: Change, updated: set[str]) -> ReportItem:
+    """Rename the source or retry it, and add the file's path to `updated` if this was done."""
     item, row, now = _item_of(run, change), change.row, change.now
     if row is None or row.source_id is None or now is None:
         raise AssertionError("a move and a retry have a source")
@@ -248,14 +273,12 @@ def _update_source(run: SyncRun, change: Change) -> None:
         if change.verb is Verb.MOVE:
             name = PurePosixPath(now.path).name
             item.follow(run.client.update_source(row.source_id, title=now.path, filename=name))
-            moved = now._replace(source_id=row.source_id, place_id=row.place_id, state=row.state, reason=row.reason)
-            run.index.move(row.path, moved)
         else:
             item.follow(run.client.retry_source(row.source_id))
-            run.index.save([row._replace(state=State.SENT, reason=None)])
+        updated.add(change.path)
     except ApiError as error:
         item.refuse(error)
-    run.add(item)
+    return item
 
 
 def _item_of(run: SyncRun, change: Change) -> ReportItem:

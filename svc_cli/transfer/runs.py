@@ -76,22 +76,29 @@ class TransferRun:
         """Show the progress."""
         self.progress.update(self.report.done, self.sent.note(self.client.waiting_creates))
 
-    def do_all(self, label: str, tasks: Sequence[Callable[[], ReportItem]], jobs: int) -> None:
-        """Run the tasks, `jobs` at a time. An error that affects all of them ends the run."""
-        self.progress.begin(label, len(tasks))
+    def do_all(
+        self,
+        tasks: Sequence[Callable[[], ReportItem]],
+        jobs: int,
+        on_done: Callable[[ReportItem], None] = lambda _: None,
+    ) -> None:
+        """Run the tasks, `jobs` at a time. An error that affects all of them ends the run.
+
+        The calling thread calls `on_done` with what each task returns, before that is reported.
+        """
         pool, done = ThreadPool(jobs, "task"), SimpleQueue[Future[ReportItem]]()
         under_way: set[Future[ReportItem]] = set()
         with self.ended(pool):
             for task in tasks:
                 under_way.add(pool.give(task, done))
             while under_way:
-                self._take(done, under_way)
+                self._take(done, under_way, on_done)
         is_interrupted = isinstance(self.report.stopped_by, Interrupted)
         deadline_s = time.monotonic() + (GRACE_S if is_interrupted else float("inf"))
         with self.ended():
             while under_way and time.monotonic() < deadline_s:
                 with suppress(SvcError):  # only the first error, which ended the run, is reported
-                    self._take(done, under_way)
+                    self._take(done, under_way, on_done)
 
     def wait(
         self,
@@ -158,14 +165,21 @@ class TransferRun:
             for pool in pools:
                 pool.end()
 
-    def _take(self, done: "SimpleQueue[Future[ReportItem]]", under_way: "set[Future[ReportItem]]") -> None:
+    def _take(
+        self,
+        done: "SimpleQueue[Future[ReportItem]]",
+        under_way: "set[Future[ReportItem]]",
+        on_done: Callable[[ReportItem], None],
+    ) -> None:
         """Record the result of the task that ends next, if one ends soon. Raises errors that affect every task."""
         future = take(done)
         if future is None:
             return
         with shielded(), suppress(Stopped, CancelledError):
             under_way.remove(future)
-            self.add(future.result())
+            item = future.result()
+            on_done(item)
+            self.add(item)
 
 
 def interrupted() -> Interrupted:

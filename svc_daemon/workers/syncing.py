@@ -10,6 +10,7 @@ import random
 from functools import partial
 
 from svc_daemon.operations.index.syncing import (
+    UPDATES_AT_ONCE,
     Sync,
     claim_syncs,
     clean_detachments,
@@ -21,6 +22,7 @@ from svc_daemon.operations.index.syncing import (
 from svc_daemon.process.contexts import Context
 from svc_daemon.process.resource_shortages import Short
 from svc_daemon.provider.errors import DocumentMissing, ProviderError
+from svc_daemon.store.files.contract import gather
 from svc_daemon.store.rows.sources.memberships import next_sync_due
 from svc_daemon.workers.runners import Worker
 
@@ -30,8 +32,8 @@ log = logging.getLogger(__name__)
 class SyncingWorker(Worker):
     """Updates the buckets of sources in the search index, and then marks the sources as active in these buckets.
 
-    Only this worker changes the buckets of indexed sources, and only one source at a time. So an earlier change can't
-    overwrite a later one.
+    Only this worker changes the buckets of indexed sources, and it begins no change before all earlier ones have ended.
+    So an earlier change can't overwrite a later one.
     """
 
     doing = "bucket sync"
@@ -43,8 +45,8 @@ class SyncingWorker(Worker):
     async def work(self) -> float:
         syncs = await claim_syncs(self.context)
         try:
-            done = [sync for sync in syncs if await self._set_buckets(sync)]
-            if done:
+            is_set = await gather(map(self._set_buckets, syncs), UPDATES_AT_ONCE)
+            if done := [sync for sync, is_done in zip(syncs, is_set, strict=True) if is_done]:
                 await complete_syncs(self.context, done)
         except Exception as error:
             if await self.context.shortages.is_cause_of(error):

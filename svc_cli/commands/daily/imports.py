@@ -160,7 +160,8 @@ def _import_all(call: Invocation, run: TransferRun, plan: ImportOptions) -> None
         return
     options = replace(plan, bucket=known.bucket_id)
     by_url = sources_by_url(source for sources in known.by_title.values() for source in sources)
-    run.do_all("fetching", [partial(import_one, client, url, by_url, options) for url in plan.urls], JOBS)
+    run.progress.begin("fetching", len(plan.urls))
+    run.do_all([partial(import_one, client, url, by_url, options) for url in plan.urls], JOBS)
     if plan.wait == "ready" and not plan.is_dry:
         run.finish(options.bucket, plan.timeout_s)
 
@@ -187,7 +188,8 @@ def refresh_bucket(call: Invocation, bucket: str, *, is_all: bool, force: bool, 
                 url = str(source["source_url"])
                 wanted[f"{url} ({source['id']})" if url in wanted else url] = source
         run = TransferRun(client, progress, report, partial(stream_item, call, "refresh.item"))
-        run.do_all("fetching", [partial(import_one, client, path, wanted, options) for path in wanted], JOBS)
+        run.progress.begin("fetching", len(wanted))
+        run.do_all([partial(import_one, client, path, wanted, options) for path in wanted], JOBS)
         if not is_dry:
             run.finish(options.bucket, options.timeout_s)
     report.end(tuple(wanted))

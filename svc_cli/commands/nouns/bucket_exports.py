@@ -107,7 +107,8 @@ def _add_missing(
     with run.ended():
         send_entries(TransferQueue(run, importing.bucket_id, jobs, "batch"), importing.files(plan))
     if not run.report.stopped_by:
-        run.do_all("adding questions", importing.questions(plan), jobs)
+        run.progress.begin("adding questions", len(questions := importing.questions(plan)))
+        run.do_all(questions, jobs)
     if not flags.dry_run and call.settings.get("wait", flags.wait) == "ready":
         run.finish(importing.bucket_id, call.deadline.timeout_s)
     return [each.label for each in plan], sender

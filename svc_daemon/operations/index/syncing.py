@@ -16,6 +16,7 @@ from svc_daemon.operations.sources import requeue
 from svc_daemon.operations.webhook_deliveries import record_outcomes
 from svc_daemon.process.contexts import Context
 from svc_daemon.provider.errors import DocumentMissing, ProviderError
+from svc_daemon.store.files.contract import gather
 from svc_daemon.store.rows.buckets import touch_buckets
 from svc_daemon.store.rows.sources import memberships
 from svc_daemon.store.rows.sources.memberships import SyncClaim
@@ -36,6 +37,9 @@ _Words = tuple[str, tuple[str, ...], list[str]]
 
 #: Maximum number of memberships that the worker claims at a time.
 CLAIM_LIMIT = 64
+#: How many changes of the index are under way at a time. An index takes those that wait at the same time together, but
+#: each waits in a thread, which others need too.
+UPDATES_AT_ONCE = 4
 #: Seconds until a sync is retried while the source is being split into new chunks.
 RECHUNK_PAUSE_S = 1.0
 
@@ -174,7 +178,8 @@ async def clean_detachments(context: Context) -> int:
     # Skip sources being renamed: the database still has their old title.
     while noted := context.read(partial(list_detachments, now_s=now_s, after=after, limit=CLAIM_LIMIT)):
         after = noted[-1].source_id
-        updated = [(each, words) for each in noted if (words := await _update_index(context, each)) is not None]
+        written = await gather((_update_index(context, each) for each in noted), UPDATES_AT_ONCE)
+        updated = [(each, words) for each, words in zip(noted, written, strict=True) if words is not None]
         if updated:
             await _forget_synced(context, updated)
             return len(updated)

@@ -231,12 +231,12 @@ class SweptStores(ByteStores, ABC):
         """Delete objects. Idempotent; raises StorageError."""
 
 
-async def gather(calls: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """Run the coroutines, a limited number at a time, and return their results.
+async def gather(calls: Iterable[Coroutine[Any, Any, T]], at_once: int = CALLS_AT_ONCE) -> list[T]:
+    """Run the coroutines, `at_once` at a time, and return their results.
 
     If one fails, its error is raised after all others have ended.
     """
-    slots = asyncio.Semaphore(CALLS_AT_ONCE)
+    slots = asyncio.Semaphore(at_once)
 
     async def run(call: Coroutine[Any, Any, T]) -> T:
         async with slots:
