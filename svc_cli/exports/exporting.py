@@ -163,7 +163,7 @@ def list_settled(client: Client, bucket_id: str, progress: Progress) -> list[Jso
         progress.begin("waiting for indexing", len(pending))
         wait_until_settled(
             client,
-            Watch(pending, bucket_id),
+            Watch(pending),
             timeout_s=client.deadline.within(None),
             on_change=lambda seen: progress.update(seen.settled_count),
         )

@@ -226,7 +226,7 @@ def record(run: SyncRun, change: Change) -> None:
         run.add(_item_of(run, change))
 
 
-def wait(run: SyncRun, bucket_id: str) -> None:
+def wait(run: SyncRun) -> None:
     """Wait until every accepted source is ready or has failed. Raises WaitTimedOut."""
 
     def save(seen: Mapping[str, JsonMapping]) -> None:
@@ -235,11 +235,10 @@ def wait(run: SyncRun, bucket_id: str) -> None:
         for item, source in ((item, seen[str(item.source_id)]) for item in items):
             row = rows.get(item.path)
             if row is not None and source["status"] != "gone":
-                # The service lists the sources of a batch without their hashes, so use the hash in the row.
-                changed.append(row_of({"sha256": row.sha256, **source, "title": row.path}, row, row.place_id))
+                changed.append(row_of({**source, "title": row.path}, row, row.place_id))
         run.index.save(changed)
 
-    run.wait(bucket_id, run.options.timeout_s, save)
+    run.wait(run.options.timeout_s, save)
 
 
 def _update_sources(run: SyncRun, changes: Sequence[Change]) -> None:

@@ -206,7 +206,7 @@ def _finish(run: SyncRun, bucket_id: str, comparison: Comparison, known: Holding
     late: WaitTimedOut | None = None
     try:
         if run.options.wait == "ready":
-            wait(run, bucket_id)
+            wait(run)
     except WaitTimedOut as error:
         late = error
     is_late = late is not None or run.options.wait != "ready"
@@ -239,7 +239,7 @@ def _touch(run: SyncRun, part: FolderPart) -> bool:
         if skip.reason not in EXPECTED:
             run.add(ReportItem.of_skip(skip))
     if run.options.wait == "ready":
-        wait(run, bucket_id)
+        wait(run)
     index.remove(row.path for row in comparison.gone if row.source_id is None)
     owned = [row for row in comparison.gone if row.source_id is not None]
     if owned and (run.options.prune != "none" or run.options.withheld):

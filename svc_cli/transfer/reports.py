@@ -32,8 +32,6 @@ class ReportItem:
     #: What was done, such as `created` or `skipped`.
     action: str
     source_id: str | None = None
-    #: The batch in which this run sent the file.
-    batch_id: str | None = None
     #: The source's last known status.
     status: str | None = None
     ready: bool = False

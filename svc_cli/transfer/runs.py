@@ -102,7 +102,6 @@ class TransferRun:
 
     def wait(
         self,
-        bucket_id: str,
         timeout_s: float | None,
         save: Callable[[Mapping[str, JsonMapping]], None] = lambda _: None,
     ) -> None:
@@ -118,8 +117,7 @@ class TransferRun:
         if not pending:
             return
         self.progress.begin("indexing", len(pending))
-        batches = {source_id: item.batch_id for source_id, (item, *_) in pending.items() if item.batch_id}
-        watch = Watch(pending, bucket_id, batches)
+        watch = Watch(pending)
 
         def show(seen: Watch) -> None:
             notes = [f"{seen.failed_count} failed"] if seen.failed_count else []
@@ -137,11 +135,11 @@ class TransferRun:
                     self.on_item(item)
             save(seen)
 
-    def finish(self, bucket_id: str, timeout_s: float | None) -> None:
+    def finish(self, timeout_s: float | None) -> None:
         """Wait like `wait`, unless the run was ended early. An error is stored in the report."""
         if not self.report.stopped_by:
             with self.ended():
-                self.wait(bucket_id, timeout_s)
+                self.wait(timeout_s)
 
     @contextmanager
     def caught(self) -> Iterator[None]:

@@ -185,8 +185,6 @@ class Sender:
         opened = self.client.open_batch(self.bucket_id, members, key, pack=True)
         batch_id = opened.body["batch_id"]
         self._on_batch(batch_id)
-        for transfer in transfers.values():
-            transfer.item.batch_id = batch_id
         for rejected in opened.body["rejected"]:
             _refuse(transfers[rejected["client_file_id"]], _error(rejected["error"]))
         urls = {item["client_file_id"]: item["upload_url"] for item in opened.body["items"]}

@@ -5,7 +5,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPMessage
-from typing import Any
+from typing import Any, Self
 from unittest.mock import Mock
 from urllib.parse import parse_qs
 
@@ -14,152 +14,66 @@ import pytest
 from svc_cli.client.api import Client
 from svc_cli.client.events import EventFollower
 from svc_cli.client.retries import CreatePacer, RetryPolicy, Stopped, is_worth_retrying, parse_retry_after
-from svc_cli.client.waiting import FEW, LONGEST_PAUSE_S, Watch, is_settled, wait_until_settled
+from svc_cli.client.waiting import Watch, wait_until_settled
 from svc_cli.commands.nouns import events
-from svc_cli.errors import ApiError, NetworkFailed, WaitTimedOut
+from svc_cli.errors import NetworkFailed, WaitTimedOut
 from svc_daemon.core.access.rate_limits import TokenBucket
 from tests.cli.odd_servers import OddServer
 from tests.cli.terminals import Json, RunSvc
 
-NAMES = [f"src_{number:04}" for number in range(2000)]
+
+class _Follower(EventFollower):
+    """A follower of a service that sends nothing after these events."""
+
+    def __init__(self, rows: Sequence[Json]) -> None:
+        super().__init__(Mock(), {})
+        for number, row in enumerate(rows):
+            self._came.put((f"evt_{number}", row))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
 
 
 class Service:
-    """A fake service whose sources reach a final state at given times of a fake clock."""
+    """A fake service: its sources as they are looked up, and the events that come then."""
 
-    def __init__(self, ends: dict[str, tuple[float, str]]) -> None:
-        #: By source id: the time of its final state in seconds, and the state: `ready`, `failed` or `gone`.
-        self.ends, self.pauses = ends, list[float]()
-        self.now_s, self.asked, self.listed, self.batches = 0.0, 0, 0, 0
-        self.is_old = False
+    def __init__(self, statuses: Mapping[str, str], *rows: Json) -> None:
+        self.statuses, self.rows = statuses, rows
 
     def follow_events(self, filters: Mapping[str, str | int] | None = None) -> EventFollower:
-        """Fail as a service of a release without events."""
-        raise ApiError(404, {"code": "not_found"})
+        return _Follower(self.rows)
 
     def look_up_sources(self, source_ids: Sequence[str]) -> Json:
-        raise AssertionError("a service without events has no such route")
-
-    def source(self, source_id: str) -> Json:
-        self.asked += 1
-        state = self._state(source_id)
-        if state == "gone":
-            raise ApiError(404, {"code": "source_not_found", "details": {"replaced_by": "src_next"}})
-        return {"id": source_id, "status": "active" if state == "ready" else state, "ready": state == "ready"}
-
-    def sources_page(self, bucket: str, filters: Mapping[str, str | int] | None = None) -> Json:
-        """Return a page of the bucket's sources after an id; sources that are gone are not in it."""
-        asked = filters or {}
-        assert bucket == "handbook"
-        assert asked["status"] == "all"
-        self.listed += 1
-        later = [key for key in sorted(self.ends) if key > str(asked["after"]) and self._state(key) != "gone"]
-        page = [self.source(key) for key in later[: int(asked["limit"])]]
-        self.asked -= len(page)
-        return {"sources": page, "has_more": len(page) < len(later), "last_id": page[-1]["id"] if page else None}
-
-    def batch(self, batch_id: str, *, items: bool = False) -> Json:
-        """Return a batch of a hundred sources in the order of their ids; sources that are gone are `deleted`."""
-        assert items
-        self.batches += 1
-        number = int(batch_id.removeprefix("bat_"))
-        members = [self._item(name) for name in sorted(self.ends)[number * 100 : number * 100 + 100]]
-        return {"batch_id": batch_id, "items": members}
-
-    def _item(self, source_id: str) -> Json:
-        state = self._state(source_id)
-        status = {"ready": "active", "gone": "deleted"}.get(state, state)
-        facts = {"knowledge_id": source_id, "status": status, "ready": state == "ready", "error": None}
-        return facts if self.is_old else facts | {"warnings": [f"of {source_id}"]}
-
-    def sleep(self, seconds: float) -> None:
-        self.pauses.append(seconds)
-        self.now_s += seconds
-
-    def wait(self, watch: Watch, timeout_s: float | None = None) -> dict[str, Json]:
-        return wait_until_settled(self, watch, timeout_s=timeout_s, sleep=self.sleep, clock=lambda: self.now_s)
-
-    def _state(self, source_id: str) -> str:
-        moment_s, state = self.ends[source_id]
-        return state if self.now_s >= moment_s else "indexing"
+        found = [{"id": each, "status": self.statuses[each], "ready": False} for each in source_ids]
+        missing = [row["id"] for row in found if row["status"] == "gone"]
+        listed = [row for row in found if row["status"] != "gone"]
+        return {"sources": listed, "missing": missing, "replaced_by": dict.fromkeys(missing, "src_next")}
 
 
-def test_single_source_is_seen_ready_within_50_ms() -> None:
-    service = Service({"a": (0.015, "ready")})
-    assert service.wait(Watch(["a"]))["a"]["ready"] is True
-    assert service.now_s < 0.05
-
-
-def test_pause_grows_to_the_maximum_and_restarts_when_a_source_settles() -> None:
-    service = Service({"a": (20, "ready"), "b": (40, "ready")})
-    service.wait(Watch(["a", "b"]))
-    assert max(service.pauses) == LONGEST_PAUSE_S
-    assert service.asked < 2 * 2 * 40
-    assert min(service.pauses[6:]) < 0.05
-
-
-def test_failed_and_deleted_sources_end_the_wait() -> None:
-    seen = Service({"a": (1, "failed"), "b": (1, "gone"), "c": (1, "ready")}).wait(Watch(["a", "b", "c"]))
-    assert [seen[key]["status"] for key in "abc"] == ["failed", "gone", "active"]
+def test_failed_deleted_and_ready_sources_end_the_wait() -> None:
+    ready = {"type": "source.ready", "source_id": "c", "data": {"status": "active", "ready": True}}
+    deleted = {"type": "source.deleted", "source_id": "d", "data": {}}
+    service = Service({"a": "failed", "b": "gone", "c": "indexing", "d": "queued"}, ready, deleted)
+    seen = wait_until_settled(service, Watch("abcd"))
+    assert [seen[key]["status"] for key in "abcd"] == ["failed", "gone", "active", "gone"]
     assert seen["b"]["replaced_by"] == "src_next"
 
 
-def test_many_sources_are_polled_through_pages_of_their_bucket() -> None:
-    service = Service({name: (number / 100, "ready") for number, name in enumerate(NAMES[:1000])})
-    assert all(source["ready"] for source in service.wait(Watch(NAMES[:1000], "handbook")).values())
-    assert service.asked <= FEW * 10
-    assert service.listed < 60
-
-
-def test_only_sources_that_left_the_bucket_are_requested_one_by_one() -> None:
-    gone = {NAMES[7], NAMES[250], NAMES[299]}
-    service = Service({name: (1, "gone" if name in gone else "ready") for name in NAMES[:300]})
-    seen = service.wait(Watch(NAMES[:300], "handbook"))
-    assert {name for name in seen if seen[name]["status"] == "gone"} == gone
-    assert service.asked == len(gone)
-    service = Service(dict.fromkeys(NAMES, (0, "ready")))
-    assert set(service.wait(Watch(NAMES[::100], "handbook"))) == set(NAMES[::100]), "other sources are ignored"
-    assert service.asked == 0
-
-
-def test_sources_sent_in_batches_are_polled_through_their_batches() -> None:
-    gone = {NAMES[7], NAMES[250], NAMES[299]}
-    batches = {name: f"bat_{number // 100}" for number, name in enumerate(NAMES[:1000])}
-    ends = {name: (number / 100, "gone" if name in gone else "ready") for number, name in enumerate(NAMES[:1000])}
-    service = Service(ends)
-    seen = service.wait(Watch(NAMES[:1000], "handbook", batches))
-    assert {name for name in seen if seen[name]["status"] == "gone"} == gone
-    assert all(seen[name]["warnings"] == [f"of {name}"] for name in seen if name not in gone)
-    assert service.asked == len(gone)
-    assert service.listed == 0
-    assert service.batches <= 10 + len(service.pauses)
-    service = Service(ends)
-    service.is_old = True
-    assert all(map(is_settled, service.wait(Watch(NAMES[:1000], "handbook", batches)).values()))
-    assert service.batches == 1, "an older service reports no warnings of a batch's items"
-    assert service.listed > 0, "an older service reports no warnings of a batch's items"
-
-
 def test_timeout_names_the_sources_that_are_not_settled() -> None:
-    service = Service({"a": (1, "ready"), "b": (100, "ready")})
     watch = Watch(["a", "b"])
     with pytest.raises(WaitTimedOut) as late:
-        service.wait(watch, timeout_s=5)
+        wait_until_settled(Service({"a": "failed", "b": "indexing"}), watch, timeout_s=0.01)
     assert late.value.details == {"source_ids": ["b"]}
     assert late.value.hint == "svc wait b"
-    assert watch.seen["a"]["ready"] is True
-    assert 5 <= service.now_s < 6.5
+    assert watch.seen["a"]["status"] == "failed"
 
 
 def test_follower_returns_no_events_for_a_negative_timeout() -> None:
     with Client("http://127.0.0.1:9", "sk-test") as client:
         assert client.follow_events().take(-0.001) == []
-
-
-def test_wait_raises_other_api_errors(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Service, "source", Mock(side_effect=ApiError(401, {"code": "invalid_project_key"})))
-    with pytest.raises(ApiError, match="answered 401"):
-        Service({"a": (0, "ready")}).wait(Watch(["a"]))
 
 
 def test_only_errors_that_may_pass_soon_are_retried() -> None:

@@ -163,7 +163,7 @@ def _import_all(call: Invocation, run: TransferRun, plan: ImportOptions) -> None
     run.progress.begin("fetching", len(plan.urls))
     run.do_all([partial(import_one, client, url, by_url, options) for url in plan.urls], JOBS)
     if plan.wait == "ready" and not plan.is_dry:
-        run.finish(options.bucket, plan.timeout_s)
+        run.finish(plan.timeout_s)
 
 
 def refresh_bucket(call: Invocation, bucket: str, *, is_all: bool, force: bool, is_dry: bool) -> Exit:
@@ -191,7 +191,7 @@ def refresh_bucket(call: Invocation, bucket: str, *, is_all: bool, force: bool, 
         run.progress.begin("fetching", len(wanted))
         run.do_all([partial(import_one, client, path, wanted, options) for path in wanted], JOBS)
         if not is_dry:
-            run.finish(options.bucket, options.timeout_s)
+            run.finish(options.timeout_s)
     report.end(tuple(wanted))
     note = "no source has an interval; --all fetches every one that came from a URL."
     return show_report(call.console, report, "" if wanted or is_all else note)

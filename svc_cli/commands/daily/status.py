@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Self
 import typer
 
 from svc_cli.client.source_lookups import find_source, is_id
-from svc_cli.client.waiting import following
 from svc_cli.commands.invocations import Invocation, command, new_app
 from svc_cli.commands.nouns.batches import BATCH_PREFIX, render_batch
 from svc_cli.commands.nouns.source_views import render_source, render_sources
@@ -165,11 +164,10 @@ class _View(ABC):
 @contextmanager
 def changes_of(client: "Client") -> Iterator[Callable[[], object]]:
     """Yield a function that waits up to LONGEST_INTERVAL_S for an event, and then another WATCH_INTERVAL_S."""
-    with following(client, ("source", "bucket", "batch", "store")) as follower:
+    with client.follow_events({"types": "source,bucket,batch,store"}) as follower:
 
         def await_change() -> None:
-            if follower is not None:
-                follower.take(LONGEST_INTERVAL_S)
+            follower.take(LONGEST_INTERVAL_S)
             time.sleep(WATCH_INTERVAL_S)
 
         yield await_change

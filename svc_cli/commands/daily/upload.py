@@ -117,7 +117,7 @@ def upload(call: Invocation, flags: UploadFlags) -> Exit:
             run = TransferRun(client, progress, report, partial(stream_item, call, "upload.item"))
             send_files(run, selection.files, known, options, filters.max_bytes)
             if options.wait == "ready" and not options.is_dry:
-                run.finish(known.bucket_id or options.bucket, options.timeout_s)
+                run.finish(options.timeout_s)
     report.end(titles, selection.skips)
     return show_report(call.console, report)
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from svc_cli.client.source_lookups import find_source, is_id
-from svc_cli.client.waiting import GONE, UNKNOWN_ROUTE, Watch, look_up, wait_for_batches, wait_until_settled
+from svc_cli.client.waiting import GONE, Watch, look_up, wait_for_batches, wait_until_settled
 from svc_cli.commands.invocations import Invocation, SourceBucketOption, TimeoutOption, command, new_app, parse_duration
 from svc_cli.commands.nouns.batches import BATCH_PREFIX
-from svc_cli.errors import ApiError, WaitTimedOut, whole_error
+from svc_cli.errors import WaitTimedOut, whole_error
 from svc_cli.exits import Exit
 from svc_cli.render import scan_progress, state_of, table
 from svc_daemon.wire import Json, JsonMapping
@@ -110,14 +110,7 @@ def wait(
 
 def _look_first(client: "Client", watch: Watch) -> None:
     """Look up every source. Raises ApiError if a source doesn't exist."""
-    try:
-        look_up(client, watch)
-    except ApiError as error:
-        # An older service can't look up many sources at once, so request each of them.
-        if error.code not in UNKNOWN_ROUTE:
-            raise
-        for each in watch.open_ids:
-            watch.see(each, client.source(each))
+    look_up(client, watch)
     for source_id, source in watch.seen.items():
         if source["status"] == GONE:
             # For a source that doesn't exist, this raises the service's own error.

@@ -110,5 +110,5 @@ def _add_missing(
         run.progress.begin("adding questions", len(questions := importing.questions(plan)))
         run.do_all(questions, jobs)
     if not flags.dry_run and call.settings.get("wait", flags.wait) == "ready":
-        run.finish(importing.bucket_id, call.deadline.timeout_s)
+        run.finish(call.deadline.timeout_s)
     return [each.label for each in plan], sender
