@@ -9,13 +9,12 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 
-from svc_daemon.core import ids, readiness
+from svc_daemon.core import readiness
 from svc_daemon.core.access.api_keys import WEBHOOK_MANAGE, team_secret
 from svc_daemon.core.shortages import ShortageKind
 from svc_daemon.core.times import from_text, to_text
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound, ServiceError
-from svc_daemon.operations.shared.authorization import require_every_bucket
 from svc_daemon.operations.shared.batch_items import end_batches
 from svc_daemon.operations.shared.events import record_events, source_event
 from svc_daemon.process.contexts import Context
@@ -39,9 +38,6 @@ from svc_daemon.wire.light.webhook_calls import signed_headers
 from svc_daemon.wire.webhooks import CallError
 
 log = logging.getLogger(__name__)
-
-#: The subject of the error for a key that can't reach all buckets: the secret signs calls about all of them.
-SECRET = "The webhook secret"  # noqa: S105 - its name
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +85,7 @@ def record_outcomes(
         end_batches(connection, context, team_id, batch_ids)
 
 
-def record_call(connection: Connection, context: Context, source: SourceRow, event_id: str | None = None) -> None:
+def record_call(connection: Connection, context: Context, source: SourceRow, event_id: str) -> None:
     """Queue a webhook call if the source has a webhook and is ready or failed.
 
     `event_id` is the event's id in the event log. A source gets at most one call for each kind of event.
@@ -97,7 +93,7 @@ def record_call(connection: Connection, context: Context, source: SourceRow, eve
     if source.webhook is None or not (source.ready or source.status == readiness.FAILED):
         return
     event = webhook_calls.READY if source.ready else webhook_calls.FAILED
-    event_id, now = event_id or context.ids.make(ids.EVENT), context.clock.timestamp()
+    now = context.clock.timestamp()
     facts = {
         "id": source.id,
         "status": source.status,
@@ -186,7 +182,7 @@ async def list_deliveries(context: Context, key: KeyRow, chosen: DeliveryFilter)
 
 def show_secrets(context: Context, key: KeyRow) -> Secrets:
     """Return the team's secrets. Raises `forbidden_project_key` if the key is limited to some buckets."""
-    require_every_bucket(key, WEBHOOK_MANAGE, SECRET)
+    _require_every_bucket(key)
     return context.look(lambda connection: _secrets(context, connection, key.team_id))
 
 
@@ -195,10 +191,20 @@ async def rotate(context: Context, key: KeyRow) -> Secrets:
 
     Raises `forbidden_project_key` if the key is limited to some buckets.
     """
-    require_every_bucket(key, WEBHOOK_MANAGE, SECRET)
+    _require_every_bucket(key)
     now = context.clock.timestamp()
     found = await context.write(lambda connection: rotate_secret(connection, key.team_id, now))
     return _derive(context, key.team_id, found)
+
+
+def _require_every_bucket(key: KeyRow) -> None:
+    """Raise `forbidden_project_key` if the key is limited to some buckets: the secret signs calls about all of them."""
+    if key.is_limited:
+        raise ServiceError(
+            ErrorCode.FORBIDDEN_PROJECT_KEY,
+            "The webhook secret belongs to the whole team; this needs a key that is not limited to some buckets.",
+            required_capability=WEBHOOK_MANAGE,
+        )
 
 
 async def _finish(context: Context, delivery: DeliveryRow, attempt: Attempt) -> None:

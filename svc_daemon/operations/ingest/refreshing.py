@@ -32,7 +32,7 @@ from svc_daemon.operations.ingest.urls import facts_of, refetch, refuse_other_ki
 from svc_daemon.operations.remove.source_deletions import remove_source
 from svc_daemon.operations.retrieve.agents import list_agents_of
 from svc_daemon.operations.shared.authorization import get_changeable_source
-from svc_daemon.operations.shared.schedules import after_try, record_try
+from svc_daemon.operations.shared.schedules import after_change, record_try
 from svc_daemon.operations.sources import requeue
 from svc_daemon.process.contexts import Context
 from svc_daemon.process.resource_shortages import Short
@@ -264,7 +264,7 @@ def begin(
         if found is None or (is_swap and (found.in_maintenance or readiness.SYNCING in found.places.values())):
             raise ServiceError(ErrorCode.REQUEST_IN_PROGRESS, f"{before.id} was just changed.", retry_after_seconds=1)
         content = {name: getattr(fresh, name) for name in ("blob", "content_type", "size_bytes", "sha256", "fetched")}
-        moved = replace(after_try(context, found, Outcome.CHANGED), **content)
+        moved = replace(after_change(context, found), **content)
         update_content(connection, moved)
         update_refresh(connection, moved)
         create_tombstone(connection, found.team_id, fresh.blob_name, None, context.clock.timestamp(), found.blob_name)

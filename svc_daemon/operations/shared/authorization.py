@@ -111,16 +111,6 @@ def get_changeable_source(connection: Connection, key: KeyRow, source_id: str) -
     return source
 
 
-def require_every_bucket(key: KeyRow, capability: str, what: str) -> None:
-    """Raise `forbidden_project_key` if the key is limited to some buckets: `what` belongs to the whole team."""
-    if key.is_limited:
-        raise ServiceError(
-            ErrorCode.FORBIDDEN_PROJECT_KEY,
-            f"{what} belongs to the whole team; this needs a key that is not limited to some buckets.",
-            required_capability=capability,
-        )
-
-
 def get_reachable_task(connection: Connection, key: KeyRow, task_id: str) -> TaskRow:
     """Return a task; raises NotFound.
 

@@ -49,9 +49,9 @@ def with_schedule(context: Context, source: SourceRow, choice: RefreshChoice) ->
     return replace(source, refresh=fresh, refresh_host=parse_url(source.source_url).host, refresh_due_at=due_at)
 
 
-def after_try(context: Context, source: SourceRow, outcome: Outcome, error: SourceError | None = None) -> SourceRow:
-    """Return the source's row after a try; unchanged if it has no schedule."""
-    verdict = _judge(context, source, outcome, error)
+def after_change(context: Context, source: SourceRow) -> SourceRow:
+    """Return the source's row after a try that has changed its text; unchanged if it has no schedule."""
+    verdict = _judge(context, source, Outcome.CHANGED, None)
     if verdict is None:
         return source
     return replace(source, refresh=verdict.refresh, refresh_due_at=context.clock.timestamp(verdict.pause_s))
