@@ -15,6 +15,7 @@ from itertools import chain
 from xml.parsers import expat
 from zipfile import BadZipFile, ZipFile
 
+from svc_daemon.core.text.container_types import plain_name
 from svc_daemon.extract import documents
 from svc_daemon.extract.child_limits import CageLimits
 
@@ -146,20 +147,19 @@ class ZipMembers:
         return data
 
 
-def plain_name(name: str) -> str:
-    """Return a member's name as it is compared: with slashes, in small letters, without a slash at its start."""
-    return name.replace("\\", "/").removeprefix("./").lstrip("/").lower()
-
-
 def load_archive(data: bytes, limits: CageLimits) -> ZipMembers:
     """Return a zip archive. Raises ExtractionFailed if its list of members is damaged or too long."""
+    return ZipMembers(_open_zip(data, limits), limits)
+
+
+def _open_zip(data: bytes, limits: CageLimits) -> ZipFile:
     try:
         archive = ZipFile(BytesIO(data))
     except DAMAGE as error:
         raise _damaged() from error
     if len(archive.infolist()) > limits.archive_entries:
         raise documents.over_limit(f"The file is an archive of more than {limits.archive_entries} members.")
-    return ZipMembers(archive, limits)
+    return archive
 
 
 @contextmanager
@@ -184,10 +184,8 @@ class Members:
     def __init__(self, archive: ZipFile, limits: CageLimits) -> None:
         self._archive, self._limits = archive, limits
         self._size = self._packed = 0
-        self._infos = {_plain_name(info.filename): info for info in archive.infolist()}
+        self._infos = {_stepless(info.filename): info for info in archive.infolist()}
         self._folded = {name.lower(): info for name, info in self._infos.items()}
-        if len(archive.infolist()) > limits.archive_entries:
-            raise documents.over_limit(f"The file is an archive of more than {limits.archive_entries} members.")
 
     @property
     def names(self) -> list[str]:
@@ -198,7 +196,7 @@ class Members:
 
         Raises ExtractionFailed if it needs a password, or if all that was read is over the limits.
         """
-        name = _plain_name(name)
+        name = _stepless(name)
         info = self._infos.get(name) or self._folded.get(name.lower())
         if info is None:
             return None
@@ -221,15 +219,11 @@ class Members:
 @contextmanager
 def open_members(data: bytes, limits: CageLimits) -> Iterator[Members]:
     """Open a zip archive without reading its members. Raises ExtractionFailed if it is damaged or has too many."""
-    try:
-        archive = ZipFile(BytesIO(data))
-    except DAMAGE as error:
-        raise documents.unreadable("The file is damaged: its archive can't be expanded.") from error
-    with archive:
+    with _open_zip(data, limits) as archive:
         yield Members(archive, limits)
 
 
-def _plain_name(name: str) -> str:
+def _stepless(name: str) -> str:
     """Return a member's name with slashes and without steps, as it would be within a folder."""
     return posixpath.normpath(name.replace("\\", "/")).lstrip("/").removeprefix("./")
 

@@ -146,7 +146,7 @@ def zip_type(data: bytes, known: Collection[str]) -> str:
         with ZipFile(BytesIO(data)) as archive:
             names = archive.namelist()
             for name in names:
-                plain = _plain_name(name)
+                plain = plain_name(name)
                 if plain in {"mimetype", "meta-inf/manifest.xml", "[content_types].xml"}:
                     with archive.open(name) as content:
                         listed = content.read(_TYPES_BYTES)
@@ -161,7 +161,7 @@ def zip_type(data: bytes, known: Collection[str]) -> str:
         head = data[:_HEAD_BYTES]
         found = ((header.end(), int.from_bytes(header[1], "little")) for header in _LOCAL_NAME.finditer(head))
         names = [head[start : start + size].decode("utf-8", "replace") for start, size in found]
-    plain_names = [*map(_plain_name, names)]
+    plain_names = [*map(plain_name, names)]
     kinds = (
         media_type for name in plain_names for member, media_type in _ZIP_MEMBERS.items() if name.startswith(member)
     )
@@ -179,6 +179,6 @@ def main_part_type(xml: bytes, known: Collection[str]) -> str | None:
     return None
 
 
-def _plain_name(name: str) -> str:
+def plain_name(name: str) -> str:
     """Return the name of an archive's member as it is compared: some programs write other slashes and capitals."""
     return name.replace("\\", "/").removeprefix("./").lstrip("/").lower()

@@ -15,8 +15,9 @@ from urllib.parse import unquote
 
 from lxml import etree
 
+from svc_daemon.core.text.container_types import plain_name
 from svc_daemon.extract import documents
-from svc_daemon.extract.archives import DAMAGE, check_entities, load_archive, plain_name
+from svc_daemon.extract.archives import DAMAGE, check_entities, load_archive
 from svc_daemon.extract.builders import DocumentNotes
 from svc_daemon.extract.formats import Given
 
