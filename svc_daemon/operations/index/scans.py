@@ -80,7 +80,7 @@ async def _recognize(
             is_over = claim.task.lane == lanes.SUSPECT or context.shortages.now is not None
             if done % TURN_PAGES == 0 and not is_over:
                 waiting = context.read(lambda connection: list_waiting_teams(connection, INDEXING, [lanes.SCAN]))
-                is_over = any(team_id != claim.task.team_id for team_id in waiting[lanes.SCAN])
+                is_over = any(team_id != claim.task.team_id for team_id in waiting.get(lanes.SCAN, ()))
             if is_over and done < total:
                 await park_indexing(context, [claim], lane=lanes.SCAN)
                 return False

@@ -32,7 +32,7 @@ async def claim_next(
 
     def find(connection: Connection) -> str | None:
         teams = tasks.list_waiting_teams(connection, task_type, [lanes.SINGLE])
-        waiting = (tasks.find_waiting(connection, team_id, task_type, now) for team_id in teams[lanes.SINGLE])
+        waiting = (tasks.find_waiting(connection, team_id, task_type, now) for team_id in teams.get(lanes.SINGLE, ()))
         return next((task_id for task_id in waiting if task_id), None)
 
     def claim(connection: Connection) -> TaskRow | None:

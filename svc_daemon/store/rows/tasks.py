@@ -85,7 +85,7 @@ def find_waiting(connection: Connection, team_id: str, task_type: str, now: str)
 
 
 def list_waiting_teams(connection: Connection, task_type: str, among: Sequence[str]) -> dict[str, list[str]]:
-    """Map each lane (see `core.lanes`) to the ids of teams with queued tasks of this type, whether due or not.
+    """Map lanes (see `core.lanes`) to the ids of teams with queued tasks of this type there, whether due or not.
 
     The query skips from team to team, so it doesn't read every task.
     """
@@ -101,7 +101,10 @@ def list_waiting_teams(connection: Connection, task_type: str, among: Sequence[s
         " SELECT lane, team_id FROM line WHERE team_id IS NOT NULL",
         {"type": task_type, "lanes": json.dumps(among)},
     ).fetchall()
-    return {lane: [row["team_id"] for row in rows if row["lane"] == lane] for lane in among}
+    teams: dict[str, list[str]] = {}
+    for row in sorted(rows, key=lambda row: among.index(row["lane"])):
+        teams.setdefault(row["lane"], []).append(row["team_id"])
+    return teams
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
