@@ -2,6 +2,7 @@
 
 import ast
 import re
+from pathlib import Path
 
 import pytest
 
@@ -68,7 +69,17 @@ def test_the_map_of_a_package_names_its_parts_and_no_others(package: str) -> Non
     text = ast.get_docstring(ast.parse((ROOT / package / "__init__.py").read_text(encoding="utf-8"))) or ""
     shown = re.findall(r"^ {4,20}([a-z_/|, ]+?),?(?:  |$| (?=SQL|text ))", text, re.MULTILINE)
     named = {name for line in shown for name in re.findall(r"[a-z_]+", line)}
-    there = {
-        path.stem for path in (ROOT / package).iterdir() if (path / "__init__.py").exists() or path.suffix == ".py"
-    }
-    assert named == there - {"__init__", "__main__", "cluster"}
+    assert named == parts_in(ROOT / package) - {"cluster"}
+
+
+@pytest.mark.parametrize("package", ("exports", "sync", "sync/watch", "transfer"))
+def test_the_map_of_a_folder_names_its_modules_and_no_others(package: str) -> None:
+    text = ast.get_docstring(ast.parse((ROOT / "svc_cli" / package / "__init__.py").read_text(encoding="utf-8"))) or ""
+    shown = " ".join(re.findall(r"^([a-z_, ]+?) {2,}", text, re.MULTILINE))
+    assert set(re.findall(r"[a-z_]+", shown)) == parts_in(ROOT / "svc_cli" / package)
+
+
+def parts_in(folder: Path) -> set[str]:
+    """Return the names of the modules and packages in a package, without those that begin with two underscores."""
+    paths = (path for path in folder.iterdir() if (path / "__init__.py").exists() or path.suffix == ".py")
+    return {path.stem for path in paths if not path.stem.startswith("__")}

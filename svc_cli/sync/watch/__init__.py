@@ -1,13 +1,10 @@
 """Watches folders, and syncs them into their buckets when files change.
 
-file_events      converts file system events to hints: which path, and what happened there (pure functions)
-settling         decides when a path has settled, that is, stopped changing (pure functions)
-file_systems     detects file systems that report no changes, and counts folders
-observers        receives file system events through watchdog
+observers        receives file system events through watchdog, or polls, and yields hints: which path, and what happened
 inotify          a watchdog observer for Linux that reports lost events
-schedules        decides when the next full sync is due (pure functions)
+settling         decides when a path has settled, and when the next full sync is due (pure functions)
 records          files through which a watcher and other processes communicate
-engines          runs the syncs of a watcher
+engines          runs the syncs of a watcher, and reports to the service
 watchers         watches one mapping: turns hints into syncs
 loops            runs all watchers of a process in one thread
 stored_mappings  the mappings added with `svc watch add`
