@@ -9,6 +9,6 @@ A local model is installed once, then loaded at each start:
 
 `server_embedders` uses an embedding server instead. It doesn't use `fetch`, which refuses private networks.
 
-Only `weights`, `onnx_graphs` and `onnx_inference` import the libraries of the extra `semantic`, so that the daemon runs
+Only `onnx_graphs` and `onnx_inference` import the libraries of the extra `semantic`, so that the daemon runs
 without them.
 """
