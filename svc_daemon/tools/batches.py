@@ -10,7 +10,7 @@ from pydantic import Field
 
 from svc_daemon.tools.api_calls import Call, CallAnswer, CallFailed, File, ToolService
 from svc_daemon.tools.arguments import ToolResult
-from svc_daemon.tools.files import GONE, DestinationArguments, FileGiven, derived_key, gone, read, store
+from svc_daemon.tools.files import GONE, DestinationArguments, FileGiven, IdempotencyKey, derived_key, gone, read, store
 from svc_daemon.wire import Json
 from svc_daemon.wire.light.error_codes import ErrorCode
 from svc_daemon.wire.light.errors import ErrorBody
@@ -33,13 +33,7 @@ class UploadFilesBatch(DestinationArguments):
         description="The files to upload, 1 to 100. Set the destination bucket either for all files, in the arguments "
         "outside this list, or in each file."
     )
-    idempotency_key: str | None = Field(
-        None,
-        description=(
-            "Idempotency key: a repeated call with the same key returns the result of the first call. By default, the "
-            "key is derived from the content, so repeated calls are safe without it."
-        ),
-    )
+    idempotency_key: IdempotencyKey = None
 
 
 class FileOutcome(ToolResult):

@@ -29,6 +29,13 @@ GONE = (ErrorCode.SOURCE_NOT_FOUND, ErrorCode.BUCKET_NOT_FOUND, ErrorCode.SESSIO
 MOST_EPOCHS = 100
 
 Buckets = Annotated[list[str], Field(default_factory=list)]
+IdempotencyKey = Annotated[
+    str | None,
+    Field(
+        description="Idempotency key: a repeated call with the same key returns the result of the first call. By "
+        "default, the key is derived from the content, so repeated calls are safe without it."
+    ),
+]
 
 
 class DestinationArguments(Arguments):
@@ -80,13 +87,7 @@ class FileGiven(Arguments):
 class UploadFile(FileGiven, DestinationArguments):
     """Arguments of `svc-upload-file`."""
 
-    idempotency_key: str | None = Field(
-        None,
-        description=(
-            "Idempotency key: a repeated call with the same key returns the result of the first call. By default, the "
-            "key is derived from the content, so repeated calls are safe without it."
-        ),
-    )
+    idempotency_key: IdempotencyKey = None
 
 
 class UploadedFile(SourceState):

@@ -2,7 +2,7 @@
 
 Requests are pydantic models, which validate them. Answers are TypedDicts: the daemon builds dicts, shows the types in
 the OpenAPI document, and its tests validate every answer. The command line starts faster without pydantic, so it
-imports these modules for type checkers only, and when it runs only those of `light`.
+imports these modules for type checkers only; when it runs, it needs those of `light`, and only exports need more.
 """
 
 from collections.abc import Mapping
