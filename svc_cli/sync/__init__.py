@@ -1,6 +1,6 @@
 """Folder sync: makes a bucket match a folder.
 
-mappings   what to sync: a folder, its bucket, its filters and a name
+mappings   what to sync: a folder, its bucket, its filters and a name; and those added with `svc watch add`
 index      an SQLite cache of the last run's files and unfinished batches
 plan       decides what to do, from disk, index and bucket (pure functions)
 safety     decides whether it is safe to remove the sources of deleted files (pure functions)

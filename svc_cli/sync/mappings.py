@@ -3,8 +3,8 @@
 import hashlib
 import json
 import os
+from collections.abc import Iterable, Sequence
 from collections.abc import Mapping as Table
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from itertools import pairwise
@@ -13,7 +13,8 @@ from typing import Any, Literal
 
 from svc_cli.errors import UsageError
 from svc_cli.given_files import find_repository
-from svc_cli.settings import ANYWHERE, NOT_TRUSTED
+from svc_cli.private_files import replace
+from svc_cli.settings import ANYWHERE, NOT_TRUSTED, SettingsFile, is_there
 from svc_cli.transfer.rooted_files import PATH_BYTES, Root, find_way_out, refuse_way_out
 from svc_daemon.wire.light.names import find_fault_of_name
 
@@ -216,3 +217,43 @@ def refuse_overlaps(mappings: Sequence[Mapping], source: str) -> None:
                 f"{other.folder}.",
                 hint="give one of them a bucket of its own, or leave it to the other.",
             )
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """The file `watch.toml` in the user's configuration folder: the mappings added with `svc watch add`."""
+
+    path: Path
+
+    @classmethod
+    def of(cls, config_dir: Path) -> "Added":
+        return cls(config_dir / "watch.toml")
+
+    def read(self) -> list[Mapping]:
+        """Return the mappings; none if there is no file. Raises UsageError if the file is invalid."""
+        if not is_there(self.path):
+            return []
+        return read_mappings(SettingsFile.read(self.path).tables, self.path, None)
+
+    def stamp(self) -> tuple[int, int] | None:
+        """Return a value that changes when the file is written; None if it can't be accessed."""
+        try:
+            facts = self.path.stat()
+        except OSError:
+            return None
+        return facts.st_mtime_ns, facts.st_ino
+
+    def write(self, mappings: Iterable[Mapping]) -> None:
+        """Replace the file. Raises UsageError if a folder's name is not UTF-8."""
+        text = ""
+        for mapping in mappings:
+            # Don't write a default name: it would then count as chosen by the user, which lets sync remove more.
+            name = mapping.name if mapping.ownership is Ownership.NAMED else None
+            values = {"name": name, **mapping.fields()}
+            # JSON strings and lists are valid TOML, apart from the character DEL.
+            lines = [f"{field} = {json.dumps(each, ensure_ascii=False)}\n" for field, each in values.items() if each]
+            text += "\n" * bool(text) + "".join(("[[map]]\n", *lines)).replace("\x7f", "\\u007f")
+        try:
+            replace(self.path, text)
+        except UnicodeEncodeError as error:
+            raise UsageError(f"{text[error.start : error.end]!a} is not UTF-8 text; rename the folder.") from error

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from svc_cli.errors import UsageError
-from svc_cli.sync.mappings import MOST_MAPPINGS, Mapping, Ownership, find_mapping, name_of, read_mappings
-from svc_cli.sync.watch.stored_mappings import Added
+from svc_cli.sync.mappings import MOST_MAPPINGS, Added, Mapping, Ownership, find_mapping, name_of, read_mappings
 
 FILE = Path("/srv/project/svc.toml")
 

@@ -14,8 +14,7 @@ from svc_cli.commands.invocations import Invocation, command, new_app
 from svc_cli.errors import FileRefused, PathMissing
 from svc_cli.exits import Exit
 from svc_cli.render import table
-from svc_cli.sync.mappings import Mapping
-from svc_cli.sync.watch.stored_mappings import Added
+from svc_cli.sync.mappings import Added, Mapping
 from svc_cli.transfer.rooted_files import Root
 from svc_cli.transfer.skips import Skip, code_of
 from svc_cli.transfer.snapshots import Filters, Snapshot, explain_all

@@ -42,9 +42,8 @@ from svc_cli.daemon.connections import connected
 from svc_cli.errors import PathMissing, UsageError, WaitTimedOut
 from svc_cli.exits import Exit
 from svc_cli.given_files import absolute
-from svc_cli.sync.mappings import Mapping, Ownership, is_same, name_of, refuse_overlaps, refuse_unreachable
+from svc_cli.sync.mappings import Added, Mapping, Ownership, is_same, name_of, refuse_overlaps, refuse_unreachable
 from svc_cli.sync.watch.records import Record
-from svc_cli.sync.watch.stored_mappings import Added
 from svc_cli.transfer.rooted_files import find_way_out, refuse_way_out
 from svc_daemon import paths
 from svc_daemon.wire import Json

@@ -53,8 +53,7 @@ def _write(kind: str, words: Sequence[str]) -> bool:
 
 def _list(kind: str, words: Sequence[str], settings: CliSettings, console: Console) -> list[str]:
     if kind == "watcher":
-        from svc_cli.sync.mappings import read_mappings
-        from svc_cli.sync.watch.stored_mappings import Added
+        from svc_cli.sync.mappings import Added, read_mappings
 
         project = settings.project
         known = read_mappings(project.tables, project.path, settings.get("bucket")) if project else []
