@@ -4,7 +4,7 @@ import asyncio
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Coroutine, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import partial
 
 from svc_daemon.core.times import from_text
@@ -50,7 +50,8 @@ class Worker(ABC):
                 self.is_woken = self.wake.is_set()
                 self.wake.clear()
                 try:
-                    async with self.context.locks.hold_free(*self.locks) as free:
+                    held = self.context.locks.hold_free(*self.locks) if self.locks else nullcontext(())
+                    async with held as free:
                         # If another node holds one of the locks, that node does this work.
                         rest_s = await self.work() if len(free) == len(self.locks) else HELD_S
                 except Exception as error:
