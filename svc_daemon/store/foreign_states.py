@@ -7,7 +7,7 @@ out of the data directory, its schema is that of this program, and each value ha
 import json
 import re
 from collections.abc import Callable, Iterator
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from graphlib import CycleError, TopologicalSorter
 from itertools import chain
 from typing import Annotated, Any, get_type_hints
@@ -226,6 +226,7 @@ def _find_check(table: str, column: str, kind: str) -> Check:
     return lambda text: "has NUL or is not valid UTF-8" if _NO_TEXT.search(text) else check(text)
 
 
+@cache
 def _find_check_of_text(table: str, column: str) -> Check:
     if column in JSON_COLUMNS.get(table, ()):
         shape = get_type_hints(ROWS[table])[column] if table in ROWS else dict[str, Any]

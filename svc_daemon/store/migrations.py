@@ -12,13 +12,14 @@ Theory of operation of an upgrade:
 
 import os
 import sqlite3
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from contextlib import closing
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from svc_daemon.databases.contract import Connection
-from svc_daemon.databases.schemas import find_difference, read_objects
+from svc_daemon.databases.schemas import SchemaObject, find_difference, read_objects
 from svc_daemon.databases.sqlite import open_beside, open_unchanging
 from svc_daemon.errors import StorageError
 from svc_daemon.paths import sync_folder
@@ -190,31 +191,40 @@ def find_foreign(connection: Connection) -> str | None:
     Returns None if there is none. Raises StorageError if the database can't be upgraded.
     """
     found = read_objects(connection)
-    with _open_memory() as made:
-        _apply(made, ())
-        known = read_objects(made)
-        # Before the applied migrations are read: a view in place of their table could compute forever.
-        if all(found.get(name) == each for name, each in known.items()):
-            applied = _read_applied(connection)
-            _apply(made, [name for name in MIGRATIONS if name in applied])
-            known = read_objects(made)
+    known = _objects_of(())
+    # Before the applied migrations are read: a view in place of their table could compute forever.
+    if all(found.get(name) == each for name, each in known.items()):
+        applied = _read_applied(connection)
+        known = _objects_of(tuple(name for name in MIGRATIONS if name in applied))
     return find_difference(found, known)
 
 
-def list_tables() -> list[Table]:
+@cache
+def _objects_of(names: tuple[str, ...]) -> Mapping[str, SchemaObject]:
+    """Return what these migrations make in an empty database."""
+    with _open_memory() as made:
+        _apply(made, names)
+        return read_objects(made)
+
+
+def list_tables() -> tuple[Table, ...]:
     """List the schema's tables. A table comes before those that refer to it."""
+    return _tables_of(tuple(MIGRATIONS))
+
+
+@cache
+def _tables_of(names: tuple[str, ...]) -> tuple[Table, ...]:
     with _open_memory() as connection:
-        for change in MIGRATIONS.values():
-            change(connection)
+        for name in names:
+            MIGRATIONS[name](connection)
         listed = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'")
-        names = [row["name"] for row in listed]
-        found = {name: _read_table(connection, name) for name in names}
+        found = {name: _read_table(connection, name) for (name,) in listed.fetchall()}
     ordered: dict[str, Table] = {}
     while len(ordered) < len(found):
         for table in found.values():
             if all(each.parent in {*ordered, table.name} for each in table.references):
                 ordered[table.name] = table
-    return list(ordered.values())
+    return tuple(ordered.values())
 
 
 def _open_memory() -> closing[sqlite3.Connection]:

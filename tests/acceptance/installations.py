@@ -34,12 +34,16 @@ class WaitTimeout(AssertionError):
 
 
 def wait_until(condition: Callable[[], T | None], what: str, timeout_s: float = PATIENCE_S, every_s: float = 0.02) -> T:
-    """Call `condition` until it returns a true value, and return that value; raises WaitTimeout at the timeout."""
-    deadline_s = time.monotonic() + timeout_s
+    """Call `condition` until it returns a true value, and return that value; raises WaitTimeout at the timeout.
+
+    The longer it has waited, the longer it pauses, so that it doesn't take the time of what it waits for.
+    """
+    began_s = time.monotonic()
     while not (value := condition()):
-        if time.monotonic() > deadline_s:
+        waited_s = time.monotonic() - began_s
+        if waited_s > timeout_s:
             raise WaitTimeout(f"{what}: not within {timeout_s:g} s")
-        time.sleep(every_s)
+        time.sleep(max(every_s, min(waited_s / 10, 0.2)))
     return value
 
 

@@ -14,7 +14,7 @@ from tests.acceptance.workloads import BUCKETS, OPERATION_TIMEOUT_S, Client, Sit
 from tests.conftest import UNLIMITED, MakeInstallation
 
 CLIENTS = 6
-OPERATIONS = 210
+OPERATIONS = 132
 LARGE_OPERATIONS = 3000
 #: The daemon ends once in this many operations; every fourth time it is stopped, otherwise it is killed.
 OPERATIONS_PER_END = 25

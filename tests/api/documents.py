@@ -1,6 +1,7 @@
 """The documented types as judges: whether an answer is one that its route has for its status."""
 
 import re
+from collections import defaultdict
 from functools import cache
 from typing import Any
 
@@ -21,8 +22,9 @@ def check_type(answer: httpx.Response) -> httpx.Response:
     """
     if answer.headers.get("Content-Type") != "application/json":
         return answer
-    for row, pattern in _routes():
-        if row.method == answer.request.method and pattern.match(answer.request.url.path):
+    path = answer.request.url.path
+    for row, pattern in _routes()[answer.request.method]:
+        if pattern.match(path):
             kind = envelope_of(row.path) if answer.is_error else row.answers[answer.status_code]
             if kind is not None:
                 _adapter(kind).validate_python(answer.json(), strict=True, extra="forbid")
@@ -30,8 +32,12 @@ def check_type(answer: httpx.Response) -> httpx.Response:
 
 
 @cache
-def _routes() -> list[tuple[Endpoint, re.Pattern[str]]]:
-    return [(row, compile_path(row.path)[0]) for row in ENDPOINTS]
+def _routes() -> dict[str, list[tuple[Endpoint, re.Pattern[str]]]]:
+    """Return the routes of each method."""
+    routes = defaultdict(list)
+    for row in ENDPOINTS:
+        routes[row.method].append((row, compile_path(row.path)[0]))
+    return routes
 
 
 @cache

@@ -35,7 +35,7 @@ PAYLOADS = [
     "__proto__",
     "&lt;script&gt;ran=1&lt;/script&gt;",
 ]
-TEXTS = [f"{payload} {n}" for n in range(10) for payload in PAYLOADS]
+TEXTS = [f"{payload} {n}" for n in range(5) for payload in PAYLOADS]
 #: What must never be in the page.
 MARKUP = (
     "main script, main img, main svg, main iframe, main style, meta[http-equiv], base, main link, [onerror], [onload]"
@@ -71,13 +71,13 @@ def assert_harmless(page: Page) -> None:
     assert page.run("return location.origin") == page.base_url
 
 
-def test_two_hundred_hostile_texts_are_shown_as_they_are_and_none_runs(
+def test_a_hundred_hostile_texts_are_shown_as_they_are_and_none_runs(
     hostile: Installation, open_page: OpenPage
 ) -> None:
     page = open_page(hostile)
     page.sees(TEXTS[1])
     page.open(bucket_place("hostile", "?sort=title"))
-    page.sees(TEXTS[1], TEXTS[2], "20 failed, 180 ready")
+    page.sees(TEXTS[1], TEXTS[2], "10 failed, 90 ready")
     seen: set[str] = set()
     titles = "return [...document.querySelectorAll('.long th a')].map((each) => each.textContent)"
 
@@ -100,7 +100,7 @@ def test_two_hundred_hostile_texts_are_shown_as_they_are_and_none_runs(
     assert_harmless(page)
     with hostile.client() as client:
         members = client.get("/v1/buckets/hostile/sources", params={"status": "all", "limit": 1000}).json()["sources"]
-    for source in [*members[::19], *(each for each in members[9:40] if each["status"] == "failed")]:
+    for source in [*members[::9], *(each for each in members[9:40] if each["status"] == "failed")]:
         page.run("location.hash = arguments[0]", f"#/s/{source['id']}")
         page.find("h1", source["title"])
         assert_harmless(page)
@@ -162,16 +162,16 @@ def test_no_page_of_another_origin_frames_the_console_or_uses_its_answers(
     page.sees("Sign out")
 
 
-def faults_of(page: Page) -> list[str]:
-    """What axe-core finds serious, and what is too wide for a telephone, as lines."""
+def faults_of(page: Page, rules: dict[str, Any]) -> list[str]:
+    """What axe-core finds serious by these rules, and what is too wide for a telephone, as lines."""
     newer = os.environ.get("SVC_TEST_AXE")
     page.run((Path(newer) if newer else files("axe_core_python") / "axe.min.js").read_text())
-    script = "const done = arguments[0]; axe.run(document).then((found) => done(found.violations))"
+    script = "const done = arguments[1]; axe.run(document, arguments[0]).then((found) => done(found.violations))"
     lines = []
     for width in (1200, 360):
         size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False}
         page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-        found: list[dict[str, Any]] = page.driver.execute_async_script(script)
+        found: list[dict[str, Any]] = page.driver.execute_async_script(script, rules)
         serious = [each for each in found if each["impact"] in ("serious", "critical")]
         lines += [
             f"{each['id']} at {width} pixels: {node['html'][:200]} {node['failureSummary']}"
@@ -184,9 +184,14 @@ def faults_of(page: Page) -> list[str]:
     return lines
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("scheme", "rules"),
+    # The schemes differ in their colours alone.
+    [("light", {}), ("dark", {"runOnly": ["color-contrast", "link-in-text-block"]})],
+    ids=["light", "dark"],
+)
 def test_axe_finds_nothing_serious_in_any_view(
-    hostile: Installation, open_page: OpenPage, tmp_path: Path, scheme: str
+    hostile: Installation, open_page: OpenPage, tmp_path: Path, scheme: str, rules: dict[str, Any]
 ) -> None:
     (tmp_path / "plain.md").write_text("# Hours\n\nThe cerise quay opens at nine o'clock.\n")
     assert hostile.svc("upload", str(tmp_path / "plain.md"), "-b", "plain").exit == 0
@@ -200,20 +205,20 @@ def test_axe_finds_nothing_serious_in_any_view(
     for place, selector in places.items():
         page.open(place)
         page.find(selector)
-        assert faults_of(page) == [], place
+        assert faults_of(page, rules) == [], place
     page.open(ASK)
     page.type("#question", "When does the cerise quay open?\n")
     page.find(".state.ok", "proven")
     page.click("[1]", ".cite")
     page.find("aside mark")
-    assert faults_of(page) == []
+    assert faults_of(page, rules) == []
     page.open(bucket_place("hostile"))
     page.find(".long tbody input").click()
-    assert faults_of(page) == []
+    assert faults_of(page, rules) == []
     page.click("Delete…")
     page.sees("Delete 1 source?")
-    assert faults_of(page) == []
+    assert faults_of(page, rules) == []
     page.click("Cancel", "dialog button")
     page.click("Sign out")
     page.sees("You have signed out.")
-    assert faults_of(page) == []
+    assert faults_of(page, rules) == []

@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.sqlite]
 
 @pytest.mark.parametrize("part", range(4))
 def test_no_schedule_loses_doubles_or_blocks_a_source(part: int, large: bool) -> None:
-    count = 2500 if large else 25
+    count = 2500 if large else 15
     for seed in range(part * count, (part + 1) * count):
         Schedule(seed).run()
 
