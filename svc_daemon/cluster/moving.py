@@ -24,7 +24,7 @@ from svc_daemon.cluster.marks import MARK_FACTS
 from svc_daemon.core import readiness
 from svc_daemon.core.ids import Ids
 from svc_daemon.core.times import Clock, to_text
-from svc_daemon.core.uploads.batches import PackItem
+from svc_daemon.core.uploads.packs import PackItem
 from svc_daemon.databases.contract import Connection, Database
 from svc_daemon.errors import StorageError
 from svc_daemon.operations.index.rebuilding import queue_rebuild

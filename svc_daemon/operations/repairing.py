@@ -22,8 +22,8 @@ from svc_daemon.operations.ingest.files import FileUpload, add_sources, new_sour
 from svc_daemon.operations.installations import refuse_moved
 from svc_daemon.operations.remove.setting_aside import sort_leftovers
 from svc_daemon.operations.shared.events import bucket_event, record_events, source_event
+from svc_daemon.operations.shared.outcomes import record_outcomes
 from svc_daemon.operations.sources import requeue
-from svc_daemon.operations.webhook_deliveries import record_outcomes
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.files.inspections import DataFolders
 from svc_daemon.store.files.staging import HEAD_BYTES

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from svc_daemon.core.uploads.batches import place_items
+from svc_daemon.core.uploads.packs import place_items
 from tests.api.answers import body_of
 from tests.api.daemons import NOTES, Daemon
 

@@ -12,7 +12,7 @@ from uuid import uuid4
 import pytest
 
 from svc_daemon.cluster.s3.stores import ObjectStores, open_objects
-from svc_daemon.core.uploads.batches import PackItem
+from svc_daemon.core.uploads.packs import PackItem
 from svc_daemon.errors import StoreUnavailable
 from svc_daemon.store.files.staging import SPILL_BYTES
 from tests.cluster.object_store import BUCKET, SECRET_KEY, ObjectStore

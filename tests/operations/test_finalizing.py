@@ -17,8 +17,8 @@ from svc_daemon.core.times import Clock
 from svc_daemon.databases.sqlite import SqliteDatabase
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations.ingest import batches
-from svc_daemon.operations.ingest.batches import authorize_pack, put_pack
 from svc_daemon.operations.ingest.finalizing import Finalized, finalize_all
+from svc_daemon.operations.ingest.packs import authorize_pack, put_pack
 from svc_daemon.operations.ingest.sessions import ChunkBody
 from svc_daemon.operations.remove.setting_aside import sort_leftovers
 from svc_daemon.operations.shared.authorization import authenticate

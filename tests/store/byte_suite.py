@@ -15,7 +15,7 @@ from hashlib import sha256
 import pytest
 
 from svc_daemon.core import ids
-from svc_daemon.core.uploads.batches import place_items
+from svc_daemon.core.uploads.packs import place_items
 from svc_daemon.store.files.contract import BlobStore, PartStore
 from svc_daemon.store.files.staging import HEAD_BYTES, SPILL_BYTES
 

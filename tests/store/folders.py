@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from svc_daemon.core.uploads.batches import PackItem
+from svc_daemon.core.uploads.packs import PackItem
 from svc_daemon.paths import DataFiles
 from svc_daemon.store.files import blobs
 from svc_daemon.store.files.blobs import Blobs

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from svc_daemon.core.uploads.batches import place_items
+from svc_daemon.core.uploads.packs import place_items
 from svc_daemon.errors import StorageError
 from svc_daemon.store.files import blobs, removals
 from svc_daemon.store.files.parts import FEW_FILES, WRITE_BYTES, PackWriter

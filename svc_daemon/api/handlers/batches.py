@@ -29,9 +29,9 @@ from svc_daemon.core.uploads.batches import DELETED
 from svc_daemon.errors import ERRORS, ServiceError
 from svc_daemon.operations.ingest import batches as verbs
 from svc_daemon.operations.ingest import sessions
-from svc_daemon.operations.ingest.batches import has_pack, pack_token
 from svc_daemon.operations.ingest.files import check_replaces
 from svc_daemon.operations.ingest.finalizing import Finalized
+from svc_daemon.operations.ingest.packs import has_pack, pack_token
 from svc_daemon.operations.ingest.sessions import SessionStart
 from svc_daemon.operations.shared.batch_items import BatchItemStatus
 from svc_daemon.operations.shared.destination_buckets import Destination

@@ -30,9 +30,9 @@ from svc_daemon.core.uploads import source_fields
 from svc_daemon.core.uploads.source_fields import clean_file_name
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations.ingest import sessions as verbs
-from svc_daemon.operations.ingest.batches import authorize_pack, put_pack
 from svc_daemon.operations.ingest.files import check_replaces
 from svc_daemon.operations.ingest.finalizing import finalize_upload, judge_finalize
+from svc_daemon.operations.ingest.packs import authorize_pack, put_pack
 from svc_daemon.operations.ingest.sessions import SessionStart
 from svc_daemon.operations.shared.authorization import refuse_out_of_reach
 from svc_daemon.operations.shared.destination_buckets import Destination

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 from svc_daemon.cluster.s3.blobs import ObjectBlobs
 from svc_daemon.cluster.s3.clients import ListedObject
 from svc_daemon.core import ids
-from svc_daemon.core.uploads import batches as rules
-from svc_daemon.core.uploads.batches import PackItem
+from svc_daemon.core.uploads import packs
+from svc_daemon.core.uploads.packs import PackItem
 from svc_daemon.errors import StorageError
 from svc_daemon.store.files.contract import gather
 from svc_daemon.store.files.staging import HEAD_BYTES
@@ -301,7 +301,7 @@ class ObjectPartWriter:
 
     async def _flush(self) -> None:
         data, self._buffer = bytes(self._buffer), bytearray()
-        pieces = rules.split(self._items, self._next, memoryview(data))
+        pieces = packs.split(self._items, self._next, memoryview(data))
         self._next += len(data)
         # If a piece fails, this writer stays broken. The client resumes after the stored pieces, with a new writer.
         self._is_broken = True

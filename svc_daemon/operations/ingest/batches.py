@@ -1,4 +1,4 @@
-"""Creates, finalizes and shows batches, and receives the bytes of their files, also as packs."""
+"""Creates, finalizes and shows batches."""
 
 import asyncio
 from collections.abc import Sequence
@@ -9,14 +9,13 @@ from typing import Any
 from svc_daemon.core.access import api_keys
 from svc_daemon.core.json_bodies import refusal
 from svc_daemon.core.uploads import batches as rules
-from svc_daemon.core.uploads import sessions
-from svc_daemon.core.uploads.batches import PackItem, RollUp
-from svc_daemon.core.uploads.sessions import PENDING, UPLOADING, Step
+from svc_daemon.core.uploads.batches import RollUp
+from svc_daemon.core.uploads.sessions import PENDING, UPLOADING
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound
 from svc_daemon.operations.ingest.files import admit
 from svc_daemon.operations.ingest.finalizing import Finalized, finalize_all, judge_finalize, list_complete
-from svc_daemon.operations.ingest.sessions import ChunkBody, lifetime, list_progress, receive
+from svc_daemon.operations.ingest.sessions import lifetime, list_progress
 from svc_daemon.operations.shared.authorization import get_usable_bucket, refuse_out_of_reach
 from svc_daemon.operations.shared.batch_items import BatchItemStatus, end_batches, list_items
 from svc_daemon.operations.shared.destination_buckets import Destination, settle_buckets
@@ -27,7 +26,7 @@ from svc_daemon.store.rows import batches as store
 from svc_daemon.store.rows import uploads
 from svc_daemon.store.rows.batches import BatchRow
 from svc_daemon.store.rows.keys import KeyRow
-from svc_daemon.store.rows.uploads import PackMember, UploadRow
+from svc_daemon.store.rows.uploads import UploadRow
 from svc_daemon.wire.light.error_codes import ErrorCode
 
 #: Maximum total size in bytes of the uploads finalized in one transaction.
@@ -209,67 +208,3 @@ async def _abandon(context: Context, missing: Sequence[UploadRow], key_id: str) 
             return [upload.id for upload in ended]
 
         await context.parts.delete(*await context.write(work))
-
-
-@dataclass(frozen=True, slots=True)
-class PackProgress:
-    """A pack's files, its state, and how many of its bytes have been received."""
-
-    items: Sequence[PackItem]
-    state: str
-    received_bytes: int
-    size_bytes: int
-
-
-def has_pack(context: Context, members: Sequence[UploadRow]) -> bool:
-    """Return whether the batch of these sessions is small enough to be sent as a pack."""
-    return sum(upload.size_bytes for upload in members) <= context.limits.pack_bytes
-
-
-def pack_token(context: Context, batch_id: str, members: Sequence[UploadRow | PackMember]) -> str:
-    """Return the secret token of the pack's URL, which allows sending all files of the pack."""
-    return sessions.token(context.secret, batch_id, max(upload.generation for upload in members))
-
-
-def authorize_pack(context: Context, batch_id: str, token: str) -> list[PackMember]:
-    """Return the pack's upload sessions if the token is valid; otherwise raises `session_not_found`."""
-    members = context.look(lambda connection: uploads.list_pack_members(connection, batch_id))
-    generation = max((member.generation for member in members), default=0)
-    if not members or not sessions.is_token(token, context.secret, batch_id, generation):
-        raise NotFound(ErrorCode.SESSION_NOT_FOUND, "There is no such upload session.")
-    return members
-
-
-async def put_pack(context: Context, batch_id: str, members: Sequence[PackMember], sending: ChunkBody) -> PackProgress:
-    """Receive bytes of a pack, if the request has any. Returns the pack's progress.
-
-    Raises ServiceError if the bytes are refused, and `request_in_progress` if another request has taken over one of the
-    upload sessions.
-    """
-    async with context.locks.take_over(*map(session_lock, (batch_id, *(member.id for member in members)))) as hold:
-        before = await _read_progress(context, batch_id)
-        verdict = sessions.judge_put(before.state, before.received_bytes, before.size_bytes, sending.asked)
-        if verdict.step is not Step.TAKE:
-            return before
-        first = before.received_bytes
-        writer = context.parts.writer(before.items, first, first + verdict.take_bytes)
-        taken = replace(sending, chunks=hold.arriving(sending.chunks))
-        await receive(context, writer, verdict, before.size_bytes, taken)
-        return await _read_progress(context, batch_id)
-
-
-async def _read_progress(context: Context, batch_id: str) -> PackProgress:
-    """Compute the pack's progress from its upload sessions, after making the received bytes durable."""
-    members = context.look(lambda connection: uploads.list_pack_members(connection, batch_id))
-    stored = await context.parts.settle(*(member.id for member in members))
-    items = rules.place_items(
-        # A session that has ended needs no more bytes.
-        (member.id, member.size_bytes, size if member.status == uploads.OPEN else member.size_bytes)
-        for member, size in zip(members, stored, strict=True)
-    )
-    received_bytes, size_bytes = rules.received_bytes(items), sum(item.size_bytes for item in items)
-    statuses = {uploads.CANCELED if member.status == uploads.FAILED else member.status for member in members}
-    now = context.clock.timestamp()
-    is_expired = any(member.status == uploads.OPEN and now >= member.expires_at for member in members)
-    state = rules.state_of(statuses, received_bytes, size_bytes, is_expired=is_expired)
-    return PackProgress(items, state, received_bytes, size_bytes)

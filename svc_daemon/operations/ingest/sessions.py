@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from svc_daemon.core import ids
 from svc_daemon.core.uploads import sessions as rules
-from svc_daemon.core.uploads.batches import PackItem
+from svc_daemon.core.uploads.packs import PackItem
 from svc_daemon.core.uploads.sessions import ContentRange, Step
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound, ServiceError

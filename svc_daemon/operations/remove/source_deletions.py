@@ -14,7 +14,7 @@ from svc_daemon.operations.retrieve.agents import give_names, list_agents_of
 from svc_daemon.operations.shared.authorization import get_reachable_bucket, get_reachable_source, refuse_out_of_reach
 from svc_daemon.operations.shared.batch_items import end_batches
 from svc_daemon.operations.shared.events import record_events, source_event
-from svc_daemon.operations.webhook_deliveries import record_outcomes
+from svc_daemon.operations.shared.outcomes import record_outcomes
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.rows.keys import KeyRow
 from svc_daemon.store.rows.sources.memberships import delete_membership, delete_memberships, schedule_syncs

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol, TypeVar
 
-from svc_daemon.core.uploads.batches import PackItem
+from svc_daemon.core.uploads.packs import PackItem
 
 T = TypeVar("T")
 

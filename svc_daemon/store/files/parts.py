@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from svc_daemon.core import ids
-from svc_daemon.core.uploads import batches as rules
-from svc_daemon.core.uploads.batches import PackItem
+from svc_daemon.core.uploads import packs
+from svc_daemon.core.uploads.packs import PackItem
 from svc_daemon.data_directory import hash_file, list_own
 from svc_daemon.errors import StorageError
 from svc_daemon.store.files import blobs
@@ -131,7 +131,7 @@ class PackWriter:
             # Opened before the first write, because `syncfs` doesn't report write errors from before its descriptor was
             # opened.
             self._folder = os.open(self._parts.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        for item, lacking in rules.split(self._items, self._next, memoryview(data)):
+        for item, lacking in packs.split(self._items, self._next, memoryview(data)):
             if self._open is None or self._open.session_id != item.session_id:
                 self._close_part()
                 descriptor = self._parts.open_file(item.session_id)
