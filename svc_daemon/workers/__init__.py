@@ -12,6 +12,7 @@ What wakes each worker:
     counting    a question was answered, or a search was made
     embedding   an index has new chunks; another model was installed
     removing    the removal of a team was requested
+    refreshing  a page or a file from the web is due to be fetched again, or its schedule changed
 
 Workers also wake when a delay ends or a lease expires, and once a minute. During a shortage of memory or disk space,
 all workers wait except sweeping and deleting, which free disk space.

@@ -3,7 +3,7 @@
 import ast
 import re
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import pytest
 
@@ -30,6 +30,9 @@ BROKEN = re.compile(r"""\)[*+?]\+["(|<{}\\]|\bTaskGroup\(""")
 UNFINISHED = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
 #: Words of no plain English that are easily said in others, such as again, rebuilt, anyone.
 DIALECT = re.compile(r"\b(anew|whoever)\b", re.IGNORECASE)
+
+#: A line of a package's docstring that says what some of its modules do.
+_MAPPED = re.compile(r"^((?:[a-z_]+/?, )*[a-z_]+/?)  +\S", re.MULTILINE)
 
 ALL = modules("svc_daemon", "svc_cli", "tests")
 
@@ -77,6 +80,18 @@ def silent(modules: Iterable[Module]) -> list[str]:
     return [module.name for module in modules if not (ast.get_docstring(module.tree) or "").strip()]
 
 
+def wrong_maps(modules: Sequence[Module]) -> list[str]:
+    """A sentence for each package of the command line whose docstring lists other modules than it has."""
+    names = [module.name for module in modules]
+    return [
+        f"{module.name} lists other modules than it has: {sorted(listed ^ held)}"
+        for module in modules
+        if module.is_package and is_within(module.name, "svc_cli")
+        if (listed := set(re.findall("[a-z_]+", " ".join(_MAPPED.findall(ast.get_docstring(module.tree) or "")))))
+        if listed != (held := {name.rpartition(".")[2] for name in names if name.rpartition(".")[0] == module.name})
+    ]
+
+
 def found(pattern: re.Pattern[str], modules: Iterable[Module]) -> list[str]:
     """Each line that the pattern finds."""
     lines = ((module, *line) for module in modules for line in enumerate(module.source.splitlines(), start=1))
@@ -89,6 +104,16 @@ def test_broad_excepts_and_sql_are_only_where_they_belong() -> None:
 
 def test_every_module_opens_with_what_it_owns_and_nothing_is_marked_as_unfinished() -> None:
     assert (silent(ALL), found(UNFINISHED, ALL)) == ([], [])
+
+
+def test_a_map_of_a_package_lists_the_modules_that_it_has() -> None:
+    assert wrong_maps(modules()) == []
+    package, names = (
+        Module("svc_cli.room", '"""A room.\n\none  is here\ngone/  was here\n"""', is_package=True),
+        ("one", "two"),
+    )
+    inside = [Module(f"svc_cli.room.{name}", "") for name in names]
+    assert wrong_maps([package, *inside]) == ["svc_cli.room lists other modules than it has: ['gone', 'two']"]
 
 
 def test_the_words_of_the_source_are_plain() -> None:
