@@ -55,16 +55,14 @@ class Flags:
 
 class LateOption(TyperOption):
     def process_value(self, ctx: Any, value: Any) -> Any:
-        _refuse_odd_number(self, ctx, value)
-        if not _is_converted(self, value):
+        if not _is_converted(self, ctx, value):
             return super().process_value(ctx, value)
         return self.callback(ctx, self, value) if self.callback else value
 
 
 class LateArgument(TyperArgument):
     def process_value(self, ctx: Any, value: Any) -> Any:
-        _refuse_odd_number(self, ctx, value)
-        return value if _is_converted(self, value) else super().process_value(ctx, value)
+        return value if _is_converted(self, ctx, value) else super().process_value(ctx, value)
 
 
 def convert_late(parameters: list[Any]) -> list[Any]:
@@ -74,16 +72,13 @@ def convert_late(parameters: list[Any]) -> list[Any]:
     return parameters
 
 
-def _refuse_odd_number(parameter: TyperOption | TyperArgument, ctx: Any, value: Any) -> None:
-    if fault := find_fault_of_number(value, parameter.type_descriptor.annotation):
+def _is_converted(parameter: TyperOption | TyperArgument, ctx: Any, value: Any) -> bool:
+    """Whether Typer would leave this value as it is. Raises BadParameter for what only Python takes for a number."""
+    kind = parameter.type_descriptor
+    if isinstance(value, str) and (fault := find_fault_of_number(value, kind.annotation)):
         raise typer.BadParameter(fault, ctx, parameter)
-
-
-def _is_converted(parameter: TyperOption | TyperArgument, value: Any) -> bool:
-    """Whether Typer would leave this value as it is."""
     if parameter.required and not value:
         return False
-    kind = parameter.type_descriptor
     if isinstance(value, str):
         return kind.annotation is str or value in (kind.choices or ())
     return value is None or (kind.annotation == list[str] and all(isinstance(each, str) for each in value))

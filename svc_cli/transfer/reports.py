@@ -236,7 +236,8 @@ class Report:
             "duration_ms": self.duration_ms,
             "exit_code": int(self.exit),
         }
-        return value if self.error is None else {**value, "error": whole_error(self.error)}
+        error = self.error
+        return value if error is None else {**value, "error": whole_error(error)}
 
     def own_json(self) -> Json:
         """Return the fields that only this kind of report has."""
