@@ -1,87 +1,121 @@
-"""Chances: how likely each statement that has what a question names is its answer.
+"""Chances: how likely each statement of the documents that have what a question names is its answer.
 
 A statement about the right thing may still answer another question: the date of filing for that of renewal. So each has
 a score from a few features (`WEIGHTS`), and saying nothing has one as well. Their shares of the sum of the exponentials
 of all are their chances: of two that are alike, none has more than a half. The weights were fitted, as in a logistic
-regression, to the questions of the third to sixth sets in `docs/explanation/grounding.md` and a quarter of the first,
-named and second.
+regression, to the questions of three sets in `docs/explanation/grounding.md`, and to those of the first, named and
+second set, each of which counts a quarter.
 """
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cache
+from itertools import pairwise
 
-from svc_daemon.core.answers.candidates import Asked, Scored
-from svc_daemon.core.answers.likenesses import likes_of
+from svc_daemon.core.answers.candidates import Asked, Place, Scored, Wanted
+from svc_daemon.core.answers.lines import PAIR, names_in
+from svc_daemon.core.answers.particulars import is_in
 from svc_daemon.core.answers.passages import chance_of
-from svc_daemon.core.answers.quantities import UNITS
-from svc_daemon.core.answers.questions import ASKING, common_in
-from svc_daemon.core.answers.statements import reading_of
+from svc_daemon.core.answers.statements import Statement, reading_of
 from svc_daemon.core.text.words import STOP_WORDS, stem_of, stems_of, words_of
 
-#: What each feature of a statement adds to its score. All are 0 to 1. The question's words count by how rare they are,
-#: in English and among the candidates.
+#: What each feature of a statement adds to its score. All are 0 to 1, but the places are counted. The question's words
+#: that count are those that name nothing, by how rare they are in English and among the candidates; words that people
+#: use for one count as this.
 WEIGHTS: Mapping[str, float] = {
-    # The question's words that neither the statement nor what it belongs to has; that it has itself; and its score.
-    "lacked": -2.97,
-    "own": 1.24,
-    "covered": 1.87,
-    # It has none of them itself; it and what it belongs to have all.
-    "none_own": -1.29,
-    "all": 1.12,
-    # The first words of the question, which say what is asked for, are in the statement itself.
-    "asked": 0.81,
-    # "Who?", and it has a name that the question doesn't; or no name.
-    "person": 1.38,
-    "nobody": -1.45,
-    # It has the kind of amount asked for, a number of what is counted, or no such amount.
-    "measured": 0.99,
-    "counted": 0.68,
-    "unmeasured": -1.17,
-    # A row whose first cell has only words of the question, or none of whose cells has; a form's line, whose name has
-    # only them; and a label.
-    "named_row": 0.96,
-    "other_row": -1.52,
-    "named_field": 0.67,
-    "field": -0.56,
-    "label": -0.71,
-    # "Why?", and it has a word such as "because".
-    "reason": 0.81,
-    # The rank of its passage, and that the passage alone supports no answer.
-    "rank": -1.99,
-    "unworthy": -1.11,
+    # The question's words that neither it nor what it belongs to has; those that only the line or heading right above
+    # has; those that its document has elsewhere, or the statements beside it; and those that its document hasn't.
+    "lacked": -2.3,
+    "headed": 1.16,
+    "in_document": -0.91,
+    "beside": 0.86,
+    "not_in_document": -1.24,
+    # The first words of the question, which say what is asked for, are in the statement itself, or words used for them.
+    "asked": 1.17,
+    "asked_like": 0.68,
+    # It has none of the words itself; it has the most of all; it has the rarest; nothing around it has that; its score.
+    "none_own": -0.92,
+    "best_own": 1.14,
+    "rarest": -0.43,
+    "rarest_lacked": -0.58,
+    "covered": 0.9,
+    # How many of its words are words for what is asked; and it has the opposite of one.
+    "precise": 1.4,
+    "opposed": -1.17,
+    # What the question names, in its own words, and as the first cell of a row.
+    "name_own": 1.0,
+    "number_own": 1.09,
+    "subject": 0.82,
+    # A name or number that only its document has: in its title or first lines, elsewhere in the
+    # passage, in another, in part, or in what only others belong to.
+    "name_in_front": -0.57,
+    "name_in_passage": -2.51,
+    "name_in_document": -1.8,
+    "name_in_part": 0.9,
+    "name_under_another": -0.68,
+    "number_in_front": -1.45,
+    "number_in_passage": -1.86,
+    "number_in_document": -1.36,
+    "number_in_part": -0.0,
+    "number_under_another": -0.08,
+    # The rank of its passage; that the passage alone supports no answer; and that it is the top of the document.
+    "rank": -2.37,
+    "unworthy": -0.83,
+    "top": -1.02,
+    # What kind of statement it is; how much of a row's cell, or of a label, is words of the question, or
+    # of its first words; how much of these a label has; and that the question has all words of a form's label.
+    "row": -1.68,
+    "prose": 0.7,
+    "label": -1.26,
+    "cell": 3.38,
+    "key": 1.5,
+    "key_first": -0.58,
+    "first_key": -0.28,
+    "named_field": 1.18,
+    # It has a word such as "because" (for why), "by", a name or none (for who), "means", an hour, or "until".
+    "reason": 2.81,
+    "by": 1.13,
+    "person": 1.48,
+    "nobody": -1.83,
+    "means": 1.16,
+    "hour": 0.78,
+    "until": 0.95,
+    # It has no such amount as is asked for, or a number of what is counted.
+    "unmeasured": -2.04,
+    "counted": 0.61,
 }
-#: What the features of a question add to the score of saying nothing: words that are nowhere in the passages, how many
-#: words it has, how many statements may answer it, and that it isn't English.
-SILENCE: Mapping[str, float] = {"always": -1.81, "nowhere": -0.52, "long": 0.65, "many": 1.20, "foreign": -0.69}
+#: What the features of a question add to the score of saying nothing.
+SILENCE: Mapping[str, float] = {
+    # Words that are nowhere in the passages; how many statements may answer it; it isn't English; it names nothing.
+    "always": -1.24,
+    "nowhere": -0.78,
+    "many": 0.72,
+    "foreign": -0.23,
+    "nameless": -0.02,
+    # It asks who, or for an amount; and no statement has such an amount.
+    "who": 1.99,
+    "measure": 0.29,
+    "unmet": -0.38,
+}
 #: Added to how rare a word is among the candidates.
 _EVERYWHERE = 0.3
-#: More words than so many count as so many.
-_MOST_WORDS = 8
 #: How many passages a search usually finds, and the logarithm of how many candidates these may have.
 _PASSAGES, _CANDIDATES = 10, 6
+#: A statement that begins within so many characters is at the top of its document.
+_TOP = 60
 
-_ASKS = re.compile(
-    r"^\W*(?:(?:and|so|please|tell me|give me|show me)\W+)*(how \w+|what time|what|which|whose|whom|who|when|where|why|"
-    r"warum|pourquoi|wie viele|wie lange|wie|wer|wann|wo|was|welche\w*|quand|qui|où|combien|quel\w*|qué|quién|"
-    r"cuánt[oa]s?|cuándo|dónde|cuál|cómo)\b"
-)
-_ASKS_WHO = frozenset(("who", "whom", "whose", "wer", "qui", "quién"))
-_ASKS_WHY = frozenset(("why", "how come", "warum", "pourquoi"))
 _REASON = re.compile(r"\b(?:because|since|so that|therefore|due|cause[ds]?|reason|otherwise|or|weil|damit|car)\b")
-#: What ends the words that say what is asked for.
-_PARTS = re.compile(
-    r"\b(?:of|for|in|on|at|to|by|from|with|about|per|do|does|did|is|are|was|were|can|may|must|has|have|had|der|des|du|"
-    r"de|del|von|für|im|auf|la|le|el|los|las|les|en)\b"
+_MEANS = re.compile(r"\b(?:is|are|means?|stands? for|refers? to|signifies|bedeutet|heißt|significa|signifie)\b")
+_HOUR = re.compile(r"\b\d\d?[:.]\d\d\b|\d ?[ap]\.?m\b|\bnoon\b|\bmidnight\b|o'clock|\b\d\d? (?:h|uhr)\b", re.IGNORECASE)
+_UNTIL = re.compile(
+    r"\b(?:until|till|by|before|latest|valid|expires?|due|deadline|no later|within|bis|avant|hasta|entro)\b",
+    re.IGNORECASE,
 )
-_HOW_MANY = re.compile(r"(?:how many|number of|wie viele?|combien de|cuánt[oa]s) (\w+)")
-_NAME = re.compile(r"[^\W\d_a-z][\w'’-]*\.?(?: (?:[a-z]{1,3} )?[^\W\d_a-z][\w'’-]*\.?)+")  # noqa: RUF001
-_CELL = re.compile(r"\s*[|;\t]\s*|,(?=\S)|\s{2,}")
+_BY = re.compile(r"\b(?:[Bb]y|von|par|por|da)\b")
 _PLAIN_WORD = re.compile(r"[^\W_]+")
-_STOP = re.compile(r"[.!?;:|]")
-_STOP_STEMS = frozenset(map(stem_of, STOP_WORDS))
-#: How many words after a number what it counts may stand.
-_NEAR = 3
+_CELL = re.compile(r"\s*[|;\t]\s*|,(?=\S)|\s{2,}")
+_KEY_END = re.compile(r"[:=]")
 
 
 class Judge:
@@ -89,60 +123,77 @@ class Judge:
 
     def __init__(self, asked: Asked, found: Sequence[Scored], worthy: Sequence[bool]) -> None:
         self.asked, self.found, self.worthy = asked, found, worthy
-        foreign = frozenset(map(stem_of, common_in(asked.question)))
-        stems = [stem_of(word) for word in words_of(asked.question)]
-        plain = foreign | ASKING | _STOP_STEMS
-        named = [*(stem for stem in stems if stem in asked.weights), *asked.weights]
-        #: The stems of the words that count.
-        self.content = [*dict.fromkeys(named if asked.needs else (stem for stem in stems if stem not in plain))]
-        self.is_foreign = bool(foreign)
-        begin = _ASKS.match(asked.question)
-        self.is_why = begin is not None and begin[1] in _ASKS_WHY
-        self.is_who = begin is not None and begin[1] in _ASKS_WHO
-        # What says what is asked for: "deadline" of "what is the deadline for claims".
-        parts = (
-            [stem_of(word) for word in words_of(part)]
-            for part in _PARTS.split(asked.question[begin.end() if begin else 0 :])
-        )
-        self.first = next(
-            filter(None, ([stem for stem in part if stem in self.content] for part in parts)), self.content
-        )
-        words = _PLAIN_WORD.findall(asked.question)
-        self.words = frozenset(words) | frozenset(map(stem_of, words))
-        many = _HOW_MANY.search(asked.question)
-        self.counts = likes_of(stem_of(many[1])) if many and many[1] not in UNITS else frozenset[str]()
-        self.likes = {stem: likes_of(stem) for stem in self.content}
-        #: For each candidate, the words that count which it has itself.
-        self.own = [asked.counting(each.statement.text) | asked.counting(each.statement.heads) for each in found]
-        having = {stem: sum(not likes.isdisjoint(own) for own in self.own) for stem, likes in self.likes.items()}
-        rarity = {stem: math.log((len(found) + 2) / (count + 0.5)) for stem, count in having.items()}
+        self.wanted = wanted = Wanted(asked)
+        self.told = cache(self._told)
+        #: For each candidate, the words that count which it has itself, and those that it or one used for it has.
+        own = [asked.counting(each.statement.text) | asked.counting(each.statement.heads) for each in found]
+        if asked.measure and wanted.how:
+            # "90 days" says how long.
+            own = [had | wanted.how if each.measured == 1.0 else had for had, each in zip(own, found, strict=True)]
+        self.own = own
+        self.has = [{stem for stem, likes in wanted.likes.items() if not likes.isdisjoint(each)} for each in own]
+        having = {stem: sum(stem in has for has in self.has) for stem in wanted.content}
         most = math.log((len(found) + 2) / 0.5)
-        self.weights = {stem: chance_of(stem) ** -0.25 * (_EVERYWHERE + each / most) for stem, each in rarity.items()}
+        self.weights: dict[str, float] = {
+            stem: chance_of(stem) ** -0.25 * (_EVERYWHERE + math.log((len(found) + 2) / (count + 0.5)) / most)
+            for stem, count in having.items()
+        }
+        self.total: float = sum(self.weights.values()) or 1.0
+        self.rarest = max(wanted.content, key=self.weights.__getitem__, default="")
+        self.most = max(map(self.share, self.has), default=0.0)
+        whole = [self.share(has) for each, has in zip(found, self.has, strict=True) if not each.apart]
+        #: The most that a statement has which is itself about all that is named.
+        self.most_whole = max(whole, default=-1.0)
+        #: What the statements beside each in its passage have.
+        self.beside: list[set[str]] = [set() for _ in found]
+        placed = sorted(range(len(found)), key=lambda at: (found[at].passage, found[at].span))
+        for one, other in pairwise(placed):
+            if found[one].passage == found[other].passage:
+                self.beside[one] |= self.has[other]
+                self.beside[other] |= self.has[one]
+
+    def share(self, stems: Collection[str]) -> float:
+        """Return how much of the words that count these are."""
+        return sum(self.weights[stem] for stem in stems) / self.total
+
+    def share_of_first(self, stems: Collection[str]) -> float:
+        first = self.wanted.first
+        total: float = sum(self.weights[stem] for stem in first) or 1.0
+        return sum(self.weights[stem] for stem in first if stem in stems) / total
 
     def chances(self) -> list[float]:
         """Return how likely each candidate is the answer; what can't be has none."""
-        scores = [
-            self.score(each, own) if self.may_be(each) else -math.inf
-            for each, own in zip(self.found, self.own, strict=True)
-        ]
+        scores = [self.score(at) if self.may_be(at) else -math.inf for at in range(len(self.found))]
         silence = sum(SILENCE[name] * value for name, value in self.silence())
         most = max(silence, max(scores, default=0.0))
         shares = [math.exp(score - most) for score in scores]
         total = math.exp(silence - most) + sum(shares)
         return [share / total for share in shares]
 
+    def score(self, at: int) -> float:
+        return sum(WEIGHTS[name] * value for name, value in self.features(at))
+
     def silence(self) -> Iterator[tuple[str, float]]:
         nowhere = {stem_of(word) for word in self.asked.nowhere}
+        content, measure = self.wanted.content, self.asked.measure
+        nowhere -= self.wanted.how
         yield "always", 1.0
-        yield "nowhere", sum(stem in nowhere for stem in self.content) / max(1, len(self.content))
-        yield "long", min(len(self.content), _MOST_WORDS) / _MOST_WORDS
+        yield "nowhere", sum(stem in nowhere for stem in content) / max(1, len(content))
         yield "many", math.log(len(self.found) + 1) / _CANDIDATES
-        yield "foreign", float(self.is_foreign)
+        yield "foreign", float(self.wanted.is_foreign)
+        yield "nameless", float(not self.asked.needs)
+        yield "who", float(self.wanted.is_who)
+        yield "measure", float(measure is not None)
+        yield "unmet", float(measure is not None and all(each.measured < 1.0 for each in self.found))
 
-    def may_be(self, scored: Scored) -> bool:
+    def may_be(self, at: int) -> bool:
         """Return whether a statement says something of what is asked, and not of another in an order or title."""
+        scored = self.found[at]
         statement, asked = scored.statement, self.asked
-        if asked.is_repeated(scored) or asked.is_out_of_order(statement):
+        is_others = any(place is Place.UNDER_ANOTHER for _, place in scored.apart)
+        if is_others and self.share(self.has[at]) <= self.most_whole:
+            return False
+        if asked.is_repeated(scored) or asked.is_out_of_order(statement) or asked.is_longer(statement):
             return False
         if asked.measure and not scored.measured and not asked.may_be_measured(statement):
             return False
@@ -150,56 +201,120 @@ class Judge:
             return False
         return not {stem_of(word) for word in words_of(statement.text)} <= asked.words
 
-    def score(self, scored: Scored, own: frozenset[str]) -> float:
-        return sum(WEIGHTS[name] * value for name, value in self.features(scored, own))
+    def features(self, at: int) -> Iterator[tuple[str, float]]:
+        """Yield the features of a candidate."""
+        scored = self.found[at]
+        yield from self._words(at, scored)
+        yield from self._names(scored)
+        yield from self._kinds(scored.statement)
+        yield from self._values(scored)
 
-    def features(self, scored: Scored, own: frozenset[str]) -> Iterator[tuple[str, float]]:
-        statement, asked = scored.statement, self.asked
-        scope = own.union(*map(asked.counting, (statement.head, *statement.around, *statement.above)))
-        has = {stem for stem, likes in self.likes.items() if not likes.isdisjoint(own)}
-        lacked = {stem for stem, likes in self.likes.items() if likes.isdisjoint(scope)}
-        total, first = sum(self.weights.values()) or 1.0, sum(self.weights[stem] for stem in self.first) or 1.0
-        yield "lacked", sum(self.weights[stem] for stem in lacked) / total
-        yield "own", sum(self.weights[stem] for stem in self.content if stem in own) / total
-        yield "asked", sum(self.weights[stem] for stem in self.first if stem in own) / first
-        yield "covered", scored.covered
+    def _words(self, at: int, scored: Scored) -> Iterator[tuple[str, float]]:
+        """Yield which of the question's words a statement, what it belongs to, and its document have."""
+        statement, wanted, has = scored.statement, self.wanted, self.has[at]
+        scope = self.own[at].union(*map(self.asked.counting, (statement.head, *statement.around, *statement.above)))
+        lacked = {stem for stem, likes in wanted.likes.items() if likes.isdisjoint(scope)}
+        told = self.told(self.asked.beside[scored.passage][0])
+        yield "lacked", self.share(lacked)
+        above = self.asked.counting(statement.head or next(iter(statement.above[: statement.headings]), ""))
+        yield "headed", self.share({stem for stem, likes in wanted.likes.items() if not likes.isdisjoint(above)} - has)
+        yield "in_document", self.share(lacked & told)
+        yield "not_in_document", self.share(wanted.likes.keys() - told - has)
+        yield "beside", self.share(lacked & self.beside[at])
+        yield "asked", self.share_of_first(self.own[at])
+        yield "asked_like", self.share_of_first(has - self.own[at])
         yield "none_own", float(not has)
-        yield "all", float(not lacked)
+        yield "best_own", float(bool(has) and self.share(has) >= self.most)
+        yield "covered", scored.covered
+        yield "rarest", float(self.rarest in has)
+        yield "rarest_lacked", float(self.rarest in lacked)
+        stems = [stem_of(word) for word in words_of(statement.text) if word not in STOP_WORDS]
+        rest = [stem for stem in stems if stem not in wanted.named]
+        yield (
+            "precise",
+            sum(stem in wanted.like - wanted.words or stem in wanted.likes for stem in rest) / (len(rest) or 1),
+        )
+        yield "opposed", float(wanted.is_opposed(stems))
+
+    def _told(self, first: int) -> set[str]:
+        """Return the words that count which the document of a passage has."""
+        passages = [self.asked.passages[at] for at in self.asked.beside[first]]
+        texts = [text for each in passages for text in (each.text, *each.chunk.headings)]
+        told = frozenset[str]().union(*map(self.asked.counting, (*texts, *names_in(passages[0].title))))
+        return {stem for stem, likes in self.wanted.likes.items() if not likes.isdisjoint(told)}
+
+    def _names(self, scored: Scored) -> Iterator[tuple[str, float]]:
+        """Yield where a statement, or else its document, has what the question names."""
+        statement, asked = scored.statement, self.asked
+        reading, has_units = reading_of(statement.text), not statement.is_counted(0)
+        for group in asked.groups:
+            if any(is_in(need, reading, has_units=has_units) for need in group):
+                yield "number_own" if any(map(str.isdigit, group[0].text)) else "name_own", 1.0 / len(asked.groups)
+        for has_digit, place in scored.apart:
+            yield f"{'number' if has_digit else 'name'}_{place.name.lower()}", 1.0
+        cell = statement.subject.lower()
+        yield "subject", float(any(cell in (low := need.text.lower(), low.rpartition(" ")[2]) for need in asked.needs))
+        passage = asked.passages[scored.passage]
         yield "rank", scored.passage / max(len(self.worthy), _PASSAGES)
         yield "unworthy", float(not self.worthy[scored.passage] and not asked.needs)
-        if self.is_why:
-            yield "reason", float(_REASON.search(statement.text) is not None)
-        yield "label", float(statement.kind == "label")
-        if self.is_who:
-            yield "person" if self.has_person(statement.text) else "nobody", 1.0
-        if asked.measure and scored.measured in (0.0, 1.0):
-            yield "measured" if scored.measured else "unmeasured", 1.0
-        if self.counts:
-            yield "counted", float(self.is_counted(statement.text))
+        yield "top", float(not passage.chunk.ordinal and statement.span.start < _TOP)
+
+    def _kinds(self, statement: Statement) -> Iterator[tuple[str, float]]:
+        """Yield what kind of statement it is, and which of the question's words its labels have."""
+        wanted = self.wanted
+        if statement.kind in ("row", "prose", "label"):
+            yield statement.kind, 1.0
         if statement.kind == "row":
-            cells = [self.is_asked(cell) for cell in _CELL.split(statement.text)]
-            yield "named_row", float(cells[0])
-            yield "other_row", float(not any(cells))
+            yield "cell", max((_known(cell, wanted.like) for cell in _CELL.split(statement.text)), default=0.0)
+        keys = list(filter(None, map(_stems, _keys_of(statement))))
+        if keys:
+            yield "key", max(_part(key, wanted.like) for key in keys)
+            yield "key_first", max(_part(key, wanted.like_first) for key in keys)
+            fits = ({stem for stem in wanted.first if not wanted.likes[stem].isdisjoint(key)} for key in keys)
+            yield "first_key", max(map(self.share_of_first, fits))
         if statement.kind == "field":
-            yield "field", 1.0
-            yield "named_field", float(stems_of(statement.text.partition(":")[0]) <= asked.words)
+            yield "named_field", float(stems_of(statement.text.partition(":")[0]) <= self.asked.words)
 
-    def has_person(self, text: str) -> bool:
-        names = (_PLAIN_WORD.findall(match[0].lower()) for match in _NAME.finditer(text))
-        return any(not self.words.issuperset(name) for name in names)
+    def _values(self, scored: Scored) -> Iterator[tuple[str, float]]:
+        """Yield whether a statement has the kind of word or amount that is asked for."""
+        text, wanted = scored.statement.text, self.wanted
+        if wanted.is_why:
+            yield "reason", float(_REASON.search(text) is not None)
+        if wanted.is_who:
+            yield "by", float(_BY.search(text) is not None)
+            if wanted.has_person(text):
+                yield "person", 1.0
+            elif not wanted.may_have_person(text):
+                yield "nobody", 1.0
+        if wanted.is_meaning:
+            yield "means", float(_MEANS.search(text) is not None)
+        if wanted.is_hour:
+            yield "hour", float(_HOUR.search(text) is not None)
+        if wanted.is_until:
+            yield "until", float(_UNTIL.search(text) is not None)
+        if self.asked.measure:
+            yield "unmeasured", float(scored.measured == 0.0)
+        if wanted.counts:
+            yield "counted", float(wanted.is_counted(text))
 
-    def is_asked(self, cell: str) -> bool:
-        """Return whether a cell has nothing but words of the question."""
-        words = _PLAIN_WORD.findall(cell.lower())
-        return bool(words) and all(word in self.words or stem_of(word) in self.words for word in words)
 
-    def is_counted(self, text: str) -> bool:
-        """Return whether a text has a number of what the question counts: "seven tiles"."""
-        reading = reading_of(text)
-        for at, _ in reading.counted:
-            for token in reading.tokens[at + 1 : at + 1 + _NEAR]:
-                if _STOP.search(reading.text, reading.tokens[at].end, token.start):
-                    break
-                if stem_of(token.low) in self.counts:
-                    return True
-        return False
+def _keys_of(statement: Statement) -> list[str]:
+    """Return what names the parts of a statement: of a form's line, of an object, or of a row's cells."""
+    if statement.kind == "field":
+        return _KEY_END.split(statement.text, maxsplit=1)[:1]
+    if statement.kind == "record":
+        return [key for key, _ in PAIR.findall(statement.text)]
+    return statement.heads.split(" | ") if statement.kind == "row" else []
+
+
+def _stems(text: str) -> list[str]:
+    return [stem_of(word) for word in _PLAIN_WORD.findall(text.lower()) if word not in STOP_WORDS]
+
+
+def _part(stems: Sequence[str], among: Collection[str]) -> float:
+    return sum(stem in among for stem in stems) / len(stems)
+
+
+def _known(text: str, among: Collection[str]) -> float:
+    stems = _stems(text)
+    return _part(stems, among) if stems else 0.0

@@ -14,8 +14,8 @@ from itertools import combinations
 from svc_daemon.core.answers.candidates import Asked, Scored
 from svc_daemon.core.answers.chances import Judge
 from svc_daemon.core.answers.particulars import Need
-from svc_daemon.core.answers.passages import RARE, Citation, Passage, chance_of
-from svc_daemon.core.answers.statements import reading_of, statements_of
+from svc_daemon.core.answers.passages import MANY, RARE, Citation, Passage, chance_of
+from svc_daemon.core.answers.statements import Statement, reading_of, statements_of
 from svc_daemon.core.text.sentences import cost_of, fences_of
 from svc_daemon.core.text.words import stem_of, words_of
 
@@ -29,9 +29,9 @@ MOST_RELATED = 3
 WORTHY = 0.85
 #: Used instead of `WORTHY` for a sentence with a word of the question that the chosen sentences lack.
 WORTHY_OF_MORE = 0.5
-#: The statements quoted answer with at least this chance where documents have near-twins, or the question names
-#: something.
-SURE_OF_TWINS, SURE = 0.5, 0.3
+#: The statements quoted answer with at least this chance, if the question names something, or nothing: a wrong answer
+#: costs more than a right one is worth.
+SURE, SURE_OF_NAMELESS = 0.6, 0.7
 #: A statement that says another value of one thing, or answers another part of the question, is quoted too if its
 #: chance is at least this fraction of the best one's.
 AS_SURE, SURE_OF_MORE = 0.3, 0.2
@@ -67,28 +67,29 @@ class QuotedAnswer:
     warnings: tuple[str, ...] = ()
 
 
-def quote_best(question: str, searched: str, passages: Sequence[Passage], worthy: Sequence[bool] = ()) -> QuotedAnswer:
+def quote_best(
+    question: str, searched: str, passages: Sequence[Passage], worthy: Sequence[bool] = (), chunks: int = 0
+) -> QuotedAnswer:
     """Return what the passages, ordered best first, say about a question.
 
     Every piece but the first begins with a space. `searched` is the question with words from the conversation. Passages
-    that aren't `worthy` answer only a question that names something that they have, or where documents are alike.
+    that aren't `worthy` answer only a question that names something that they have, or where documents are alike, or
+    one for a value where the team has `MANY` chunks or more.
     """
     asked = Asked(question, searched, passages)
     worthy = worthy or [True] * len(passages)
-    is_judged = bool(asked.needs) or asked.has_twins
-    # Most passages lack what the question names; a few of them are enough to show what is related.
-    read = [at for at, each in enumerate(passages) if (asked.may_be_in(each) if is_judged else worthy[at])]
-    read = read or list(range(min(MOST_RELATED, len(passages))))
-    near, lacked = asked.nearest((at, each) for at in read for each in statements_of(passages[at]))
-    scored = [asked.score(at, len(passages), each) for at, each in near]
-    scored.sort(key=lambda each: -each.worth)
+    is_judged = bool(asked.needs) or asked.has_twins or (chunks >= MANY and asked.asks_for_value)
+    near, lacked = _find(
+        asked, passages, [asked.may_be_about(at) for at in range(len(passages))] if is_judged else worthy
+    )
+    scored = asked.score_all(near)
     if is_judged and not lacked:
         chosen, scored = choose_surest(asked, passages, worthy, scored)
     else:
         found = [each for each in scored if worthy[each.passage] and not lacked]
         chosen = _choose(asked, passages, asked.fitting(found))
     differ = any(
-        _differ(one, other) and all(one.statement.has(need) == other.statement.has(need) for need in asked.needs)
+        _differ(one, other) and all(asked.is_met(need, one) == asked.is_met(need, other) for need in asked.needs)
         for one, other in combinations(chosen, 2)
     )
     unmatched = _unmatched(asked, chosen, lacked)
@@ -101,9 +102,22 @@ def quote_best(question: str, searched: str, passages: Sequence[Passage], worthy
         knows_all = all(need.key in whole for need in asked.needs)
         return replace(silent, knows_all=knows_all, unanswered=asked if asked.needs and lacked else None)
     warnings = ("The sources differ: read each quote and its place.",) if differ else ()
-    is_whole = all(any(each.statement.has(need) for each in chosen) for need in asked.needs)
+    is_whole = all(any(asked.is_met(need, each) for each in chosen) for need in asked.needs)
     pieces = list(_pieces(chosen))
     return QuotedAnswer(pieces=tuple(pieces), unmatched=unmatched, is_whole=is_whole, warnings=warnings)
+
+
+def _find(
+    asked: Asked, passages: Sequence[Passage], is_read: Sequence[bool]
+) -> tuple[list[tuple[int, Statement]], list[Need]]:
+    """Return the statements of the passages to read, each with its passage; or of a few, and what the nearest lack.
+
+    Most passages lack what the question names; a few of them are enough to show what is related.
+    """
+    if read := [at for at, each in enumerate(is_read) if each]:
+        return [(at, each) for at in read for each in statements_of(passages[at])], []
+    few = range(min(MOST_RELATED, len(passages)))
+    return asked.nearest((at, each) for at in few for each in statements_of(passages[at]))
 
 
 def related_to(asked: Asked, scored: Sequence[Scored]) -> Iterator[Citation]:
@@ -132,14 +146,14 @@ def choose_surest(
         if len(chosen) < MOST_SENTENCES and (is_same or adds(asked, each, chosen, part, is_one=bool(is_one))):
             chosen.append(each)
     sure = sum(chances[shown] for shown in {each.shown.lower() for each in chosen})
-    is_sure = sure >= (SURE_OF_TWINS if asked.has_twins else SURE) and not has_rival
+    is_sure = sure >= (SURE if asked.needs else SURE_OF_NAMELESS) and not has_rival
     return chosen if is_sure else [], ranked
 
 
 def adds(asked: Asked, each: Scored, chosen: Sequence[Scored], part: float, *, is_one: bool) -> bool:
     """Return whether a statement says of another thing asked for what the chosen don't, or another value of one."""
-    lacking = [need for need in asked.needs if not any(other.statement.has(need) for other in chosen)]
-    if any(each.statement.has(need) for need in lacking):
+    lacking = [need for need in asked.needs if not any(asked.is_met(need, other) for other in chosen)]
+    if any(asked.is_met(need, each) for need in lacking):
         return part > 0
     if any(_differ(each, other) for other in chosen):
         return is_one and part >= AS_SURE
@@ -219,7 +233,7 @@ def _pieces(chosen: Sequence[Scored]) -> Iterator[Quoted]:
 def _unmatched(asked: Asked, chosen: Sequence[Scored], lacked: Sequence[Need]) -> tuple[str, ...]:
     """Return what the question names that the answer isn't about, or if it has all, the rare words found nowhere."""
     missing = (
-        [need for need in asked.needs if not any(each.statement.has(need) for each in chosen)] if chosen else lacked
+        [need for need in asked.needs if not any(asked.is_met(need, each) for each in chosen)] if chosen else lacked
     )
     rare = [
         word

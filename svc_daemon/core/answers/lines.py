@@ -15,6 +15,7 @@ _LABEL_WORDS = 3
 #: Words that make a short sentence more than a label.
 _SAYS = re.compile(r"\b(?:is|are|was|were|do|does|did|has|have|had|may|can|must|will|should|not|yes)\b", re.IGNORECASE)
 
+_NO_WORD = re.compile(r"[\W\d]+")
 _GAP = re.compile(r" {2,}|\t+")
 _DOT = re.compile(r" +[·•] +")
 #: What the entries of a log begin with.
@@ -24,11 +25,18 @@ _RUN_IN = re.compile(
     r"\W{0,3}?(?:(\*\*|__)(?P<bold>[^*_\n]{1,60}?)\1|(?P<stop>[^\W\d_][^.:!?;,\d\n]{1,40}?)(?=\.)|"
     r"(?P<colon>[^\W_][^.:!?\n]{1,60}?)(?=:))[.:]?\s+"
 )
+_PATH_MARKS = re.compile(r"[-_/]+")
+_SUFFIX = re.compile(r"\.[A-Za-z]\w{0,4}$")
 ITEM = re.compile(r"[ \t]*(?:[-*+•‣▪◦][ \t]|(\d{1,3}|[a-z])[.)][ \t])", re.IGNORECASE)
 FIELD = re.compile(
     r"(?P<indent>[ \t>]*(?:[-*+•][ \t]+)?)[\"'*_`]*(?P<key>[^\W\d_][^:=|\n\"*{}\[\]]{0,48}?)[\"'*_`]*"
     r"(?:[ \t]*=[ \t]*|(?:[ \t]*\.{3,}|[ \t]\.\.)[ \t]*|:(?!//)[*_]*(?:[ \t]+|$))(?P<value>[^\n]*)"
 )
+#: A form's line that no prose has: a quoted name, or spaces before its value.
+SET_APART = re.compile(r"[ \t]*(?:\"[^\"\n]+\":|[^:=\n]{1,48}(?::[ \t]{2,}|[ \t]+=[ \t]|[ \t]*\.{3,})\S)")
+#: A whole object of JSON in one line, and the pairs in it.
+OBJECT = re.compile(r"[ \t]*\{[ \t]*\"[^\"\n]+\":[^\n]*\}[ \t]*,?[ \t]*")
+PAIR = re.compile(r"\"([^\"\n]+)\":[ \t]*(\"[^\"\n]*\"|\[[^\]\n]*\]|[^,{}\n]+)")
 BRACKETS = re.compile(r"[\s{}\[\](),;]*")
 COLON = re.compile(r"[.!?] +[A-Z][^.:!?\n]{1,60}?:")
 GOES_BACK = re.compile(r"\W*(?:it|its|they|their|them|this|these|that|those|he|his|she|her|both)\b", re.IGNORECASE)
@@ -46,7 +54,9 @@ class FormLine:
 
 def field_of(line: str) -> "re.Match[str] | None":
     match = FIELD.match(line)
-    is_short = match and len(match["key"].split()) <= 6 and len(match["value"]) <= _LONGEST_VALUE
+    is_short = (
+        match and (len(match["key"].split()) <= 6 or SET_APART.match(line)) and len(match["value"]) <= _LONGEST_VALUE
+    )
     return match if is_short else None
 
 
@@ -97,3 +107,31 @@ def label_in(text: str) -> "re.Match[str] | None":
     name = label["bold"] or label["stop"] or label["colon"]
     is_short = len(name.split()) <= _LABEL_WORDS * (1 if label["stop"] else 3)
     return label if is_short and (name[0].isupper() or name[0].isdigit()) and not _SAYS.search(name) else None
+
+
+def names_in(title: str) -> tuple[str, ...]:
+    """Return what a title says: without the ending of a file, and with spaces for the marks between words."""
+    name = _SUFFIX.sub("", title)
+    return tuple(dict.fromkeys((name, _PATH_MARKS.sub(" ", name), title)))
+
+
+def is_form(table: Sequence[Sequence[str]]) -> bool:
+    """Return whether a table has names in its first column and values in its second, from its first row on."""
+    if any(len(cells) != 2 for cells in table) or len(table) < 3:
+        return False
+    has_digit = [any(map(str.isdigit, value)) for _, value in table]
+    is_name = len(table[0][1].split()) > 1 and table[0][1].istitle()
+    return has_digit[0] or (is_name and len(set(has_digit[1:])) > 1)
+
+
+def are_heads(table: Sequence[Sequence[str]], *, is_aligned: bool) -> bool:
+    """Return whether the first row is like headings: no cell is a value, or is in its column again.
+
+    Where spaces set columns apart, headings have no digits.
+    """
+    first, *others = table
+    if any(cell and cell == other for cells in others for cell, other in zip(first, cells, strict=False)):
+        return False
+    if is_aligned:
+        return not any(map(str.isdigit, "".join(first)))
+    return not any(_NO_WORD.fullmatch(cell) for cell in first if cell)

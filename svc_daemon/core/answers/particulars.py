@@ -25,13 +25,15 @@ from svc_daemon.core.answers.readings import (
     code_of,
     label_of,
 )
-from svc_daemon.core.text.words import STOP_WORDS
+from svc_daemon.core.text.languages import COMMON, guess_language
+from svc_daemon.core.text.words import STOP_WORDS, words_of
 
 _QUOTED = re.compile(r"“([^”“]+)”|\"([^\"]+)\"|«([^«»]+)»|„([^„“”]+)[“”]|(?<!\w)‘([^‘]+?)’(?!\w)")  # noqa: RUF001
 #: What stands before a word that isn't the first of a sentence.
 _WITHIN = re.compile(r"(?:[\w,;)'’\"”-]|\b(?:Dr|Mr|Mrs|Ms|Prof|St)\.)\s*$")  # noqa: RUF001
 #: Longest abbreviation of a word, such as `dept` for department.
 _LONGEST_SHORT = 4
+_POSSESSIVE = re.compile(r"['’]s?$")  # noqa: RUF001
 _LETTERS_FIRST = re.compile(r"([^\W\d_]+)(\d.*)")
 #: Words that a number follows without being named by them.
 _PLAIN = (
@@ -39,8 +41,8 @@ _PLAIN = (
     "approximately around nearly almost just every each plus minus equals exceed exceeds reach first last next"
 )
 _NO_LABELS = frozenset(_PLAIN.split())
-_TITLES = frozenset(("dr", "mr", "mrs", "ms", "prof", "st", "mx", "sir"))
-_NO_NAMES = STOP_WORDS | _TITLES | {"celsius", "fahrenheit"}
+TITLES = frozenset(("dr", "mr", "mrs", "ms", "prof", "st", "mx", "sir"))
+NO_NAMES = STOP_WORDS | TITLES | {"celsius", "fahrenheit"}
 #: Ages of those who ask or are asked about, which are conditions and name nothing.
 _AGES = re.compile(r"\b(?:I['’]?m|I am|aged|age) \d+|\d+[- ]years?[- ]olds?\b", re.IGNORECASE)  # noqa: RUF001
 #: Days and months, which name something in lower case too, unless they mean something else.
@@ -104,20 +106,22 @@ def _numbers_in(reading: Reading) -> Iterator[tuple[int, Need]]:
     """Yield the codes and numbers of a question, with the index of each one's token."""
     tokens, counted = reading.tokens, dict(reading.counted)
     label, spelled = "", ""
+    common = COMMON.get(guess_language(reading.text), STOP_WORDS) | STOP_WORDS | _NO_LABELS
     for at, token in enumerate(tokens):
         if not token.is_code:
             if token.low not in ("and", "or") and token.low not in LINKS:
-                is_plain = token.low in STOP_WORDS | _NO_LABELS and not (at and token.text.isupper())
+                is_plain = token.low in common and not (at and token.text.isupper())
                 is_label = token.text == "§" or not is_plain
                 label, spelled = (label_of(token.low), token.text) if is_label else ("", "")
             continue
         quantity = counted.get(at)
-        text = f"{token.sign}{token.text}"
+        word = _POSSESSIVE.sub("", token.text)
+        text = f"{token.sign}{word}"
         if iso := ISO_DATE.fullmatch(token.text):
             month, day = (iso[2], iso[3]) if iso[1] else (iso[5], iso[4])
             yield at, Need(text, "day", f"{int(month):02}-{int(day):02}")
         elif quantity is None or RANGE.fullmatch(token.text):
-            yield at, Need(text, "code", code_of(token.text))
+            yield at, Need(text, "code", code_of(word))
         elif quantity.unit or token.sign:
             shown = f"{text} {tokens[at + 1].text}" if reading.unit_at(at + 1) else text
             yield at, Need(shown, "quantity", quantity)
@@ -142,11 +146,13 @@ def _names_in(reading: Reading) -> Iterator[tuple[int, Need]]:
         return
     run: list[str] = []
     for at, token in enumerate([*reading.tokens, TextToken(".", "", len(reading.text), 0, ".")]):
-        word = re.sub(r"['’]s?$", "", token.text)  # noqa: RUF001
+        word = _POSSESSIVE.sub("", token.text)
         follows = reading.tokens[at + 1].text if at + 1 < len(reading.tokens) else ""
         # The letter of "Block D" may be a stop word.
         is_name = (
-            word[:1].isupper() and not token.is_code and (token.low not in _NO_NAMES or (bool(run) and len(word) == 1))
+            word[:1].isupper()
+            and not token.is_code
+            and (word.lower() not in NO_NAMES or (bool(run) and len(word) == 1))
         )
         begins = follows[:1].isupper() and follows.isalpha() and not is_familiar(word)
         if is_name and (_WITHIN.search(reading.text[max(0, token.start - 9) : token.start]) or begins):
@@ -215,6 +221,22 @@ def is_in(need: Need, reading: Reading, *, has_units: bool = True) -> bool:
         or (need.kind == "label" and _is_named_with(need, reading))
         or any(need.key in code and _is_short_for(need.value, code) for code in reading.codes)
     )
+
+
+def is_in_part(need: Need, titles: Sequence[str], lines: Sequence[str], first: str) -> bool:
+    """Return whether one line or title has the words of a name apart, or a number without the word it belongs to.
+
+    The `first` word of the question may be no part of the name.
+    """
+    if need.kind == "name" or (need.kind == "code" and need.text.islower() and need.text.isascii()):
+        parts = re.split(r"[-./_ ]+", need.value if isinstance(need.value, str) and need.kind == "name" else need.text)
+        words = {part for part in parts if part and (len(part) == 1 or part not in NO_NAMES) and part != first}
+        return bool(words) and any(words <= set(words_of(line)) for line in (*titles, *lines))
+    if need.kind != "label":
+        return False
+    number = re.escape(need.text.rpartition(" ")[2].lower())
+    numbered = re.compile(rf"\b(?:no\.?|nr\.?|number|#) ?0*{number}\b")
+    return any(re.search(rf"\b0*{number}\b", title) for title in titles) or any(map(numbered.search, lines))
 
 
 @lru_cache(maxsize=8192)

@@ -161,6 +161,8 @@ class Passage:
     lead: str = ""
     #: The weight of each of the question's words that the passage contains; empty if only vectors matched.
     weights: Mapping[str, float] = field(default_factory=dict)
+    #: The source's id; passages without one are of one document if their titles are the same.
+    document: str = ""
 
     @property
     def text(self) -> str:

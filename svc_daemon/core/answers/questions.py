@@ -11,7 +11,7 @@ from itertools import combinations, pairwise
 from typing import NamedTuple
 
 from svc_daemon.core.answers.likenesses import likes_of
-from svc_daemon.core.answers.particulars import Need, is_alone, needs_of
+from svc_daemon.core.answers.particulars import NO_NAMES, Need, is_alone, needs_of
 from svc_daemon.core.answers.passages import RARE, Passage, chance_of, is_familiar
 from svc_daemon.core.answers.quantities import UNITS
 from svc_daemon.core.answers.readings import DAY_NAMES, MONTHS, Reading, label_of
@@ -106,9 +106,9 @@ _TWO_PARTS = re.compile(
     r"(?:\band|\bor|,) (?:(?:on|in|at|by|for|to) )?(?:is|are|was|were|do|does|did|can|what|who|when|where|which|how)\b"
 )
 _SPELLED = "first second third fourth fifth sixth seventh eighth ninth tenth".split()  # noqa: SIM905
-_ORDER = {form: at for at, word in enumerate(_SPELLED, 1) for form in (word, f"{at}th")}
-_ORDER |= {"1st": 1, "2nd": 2, "3rd": 3}
-_ORDINALS = "|".join(_ORDER)
+ORDER = {form: at for at, word in enumerate(_SPELLED, 1) for form in (word, f"{at}th")}
+ORDER |= {"1st": 1, "2nd": 2, "3rd": 3}
+_ORDINALS = "|".join(ORDER)
 _SOME_AMOUNT = re.compile(r"(?<![\w-])\d|\b(?:no|none|nothing|never|free)\b", re.IGNORECASE)
 _YEAR = re.compile(r"\b(?:1[5-9]|20)\d\d\b")
 _NO_WORDS = re.compile(r"[\W_]+")
@@ -121,6 +121,12 @@ _AUXILIARY = re.compile(
 )
 #: Kinds that a heading may have: "4.2.1 - 14 March" above what was changed.
 _IN_HEADS = frozenset(("date", "version"))
+
+
+_ASKS_FOR_VALUE = re.compile(
+    r"\W*(?:(?:in|on|at|by|for|to|from|and) )?"
+    r"(?:who|whom|whose|when|where|which|how (?:many|much|long|often|old|far|late|soon)|what (?:time|date|day|year))\b"
+)
 
 
 class Measure(NamedTuple):
@@ -227,6 +233,11 @@ class Question:
         #: The numbers that the question has: "edition 2024" isn't a number of days in 2024.
         self.numbers = re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, numbers))})(?![\w-])") if numbers else None
 
+    @property
+    def asks_for_value(self) -> bool:
+        """Return whether only a certain kind of word can be the answer."""
+        return _ASKS_FOR_VALUE.match(self.question) is not None
+
     def goes_on(self, need: Need, text: str) -> bool:
         """Return whether the question has a name with the word after it as a text has it: "classic plus"."""
         found = re.search(rf"{re.escape(need.text.lower())} \w+", self.question)
@@ -248,6 +259,10 @@ class Question:
             return True
         found = (is_alone(need.text, reading.text) for reading in statement.scope)
         return next((each for each in found if each is not None), True)
+
+    def is_longer(self, statement: Statement) -> bool:
+        """Return whether a statement is about a thing with a longer name than one that the question names."""
+        return any(is_alone(need.text, statement.text) is False for need in self.alone)
 
     def lacks(self, statement: Statement) -> list[Need]:
         """Return what the question names and the statement isn't about; alternatives only if it is about none."""
@@ -280,7 +295,7 @@ class Question:
 
     def may_be_measured(self, statement: Statement) -> bool:
         """Return whether a statement may have what is asked for in other words: a price in francs, or no fee."""
-        if not self.needs or self.measure is None or self.measure.is_word:
+        if self.measure is None or self.measure.is_word:
             return True
         if self.measure.is_address:
             return False
@@ -304,7 +319,7 @@ class Question:
         text = statement.text.lower()
         for asked, what in _ORDERED.findall(self.question):
             found = re.findall(rf"\b({_ORDINALS}|additional|further|other) (?:\w+ )?{re.escape(what)}", text)
-            if found and _ORDER[asked] not in (_ORDER.get(order, _ORDER[asked]) for order in found):
+            if found and ORDER[asked] not in (ORDER.get(order, ORDER[asked]) for order in found):
                 return True
         return False
 
@@ -327,8 +342,9 @@ def _names_known(question: str, needs: Sequence[Need], text: str) -> list[Need]:
     """Return the words of a question, in lower case, that a text only has as names: "velocor" for Velocor 5."""
     named = {word for need in needs for word in words_of(need.text)}
     found: list[Need] = []
-    for word in dict.fromkeys(words_of(question)):
-        if not word.isalpha() or len(word) < 3 or word in named | STOP_WORDS or is_familiar(word):
+    # Some languages write all nouns with capitals.
+    for word in () if common_in(question) else dict.fromkeys(words_of(question)):
+        if not word.isalpha() or len(word) < 3 or word in named | NO_NAMES or is_familiar(word):
             continue
         if not (word.capitalize() in text or word.upper() in text):
             continue

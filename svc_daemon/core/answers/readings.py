@@ -128,7 +128,7 @@ class Reading:
 
         A name may be turned round ("Berg, Anna") and have another word in it.
         """
-        places = [self.spelled.get(word) or self.spelled.get(_WEEKDAYS.get(word, "")) for word in words]
+        places = [self.spelled.get(word) or self.spelled.get(_other_number(word)) for word in words]
         if not all(places):
             return None
         near = range(-len(words), len(words) + 1)
@@ -289,6 +289,11 @@ class Reading:
         return unit
 
 
+def _other_number(word: str) -> str:
+    """Return a name's plural, as "DVDs", or its singular."""
+    return word[:-1] if word.endswith("s") else f"{word}s"
+
+
 def _on_clock(value: Decimal, unit: str) -> Quantity:
     """Return 3 pm as 15; any other number as it is."""
     return Quantity(value + 12 * (unit == "pm" and value < 12), "" if unit in ("am", "pm") else unit)
@@ -351,7 +356,7 @@ def _is_coined(low: str) -> bool:
 def code_of(text: str) -> str:
     """Return the one spelling of a code: ST-04, st 04 and St04 are `st04`, v2.1 is 2.1, and 3-4 stays as it is."""
     low = re.sub(r"^v(?=\d)", "", text.lower()).replace(",", "")
-    letters = re.match(r"([^\W\d_]+)[-. ]?(?=\d)", low)
+    letters = re.match(r"([^\W\d_]+)[-._ ]?(?=\d)", low)
     if not letters:
         return re.sub(r"(?<=\d)[- ](?=[^\W\d_])", "", low)
     return label_of(letters[1]) + re.sub(r"(?<=\d)[- ](?=[^\W\d_])", "", low[letters.end() :])

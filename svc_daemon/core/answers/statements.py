@@ -16,13 +16,19 @@ from svc_daemon.core.answers.lines import (
     FIELD,
     GOES_BACK,
     ITEM,
+    OBJECT,
+    PAIR,
+    SET_APART,
     STAMP,
     FormLine,
+    are_heads,
     beside,
     field_of,
     fields_in,
     gapped,
+    is_form,
     label_in,
+    names_in,
 )
 from svc_daemon.core.answers.particulars import Need, is_in
 from svc_daemon.core.answers.passages import Passage
@@ -37,16 +43,13 @@ _TOP_LINES = 3
 
 
 _LINE = re.compile(r"[^\n]*(?:\n|$)")
-_NO_WORD = re.compile(r"[\W\d]+")
 _RULE = re.compile(r"[\s|:+=*_-]*")
 #: Questions head their answers, and "Serves 4 · takes 35 minutes" heads nothing.
 _ENDED = re.compile(r"[.!;,…:]['\"»”’)\]]*\s*$")  # noqa: RUF001
 _SENTENCES = re.compile(r"[.!?] +[A-Z]")
-_PATH_MARKS = re.compile(r"[-_/]+")
 _CELL_END = re.compile(r"\s*[|;,\t]\s*|\s{2,}")
 #: The word of a thing's number: "contract" of contract 7.
 _LABEL = re.compile(r"\D+")
-_SUFFIX = re.compile(r"\.[A-Za-z]\w{0,4}$")
 
 reading_of = lru_cache(maxsize=4096)(Reading)
 
@@ -57,7 +60,8 @@ class Statement:
 
     span: Span
     text: str
-    #: `prose`, `row`, `field`, `line` (a line without a full stop), or `label` (what only heads others).
+    #: `prose`, `row`, `record` (of JSON), `field`, `entry` (of a log), `line` (a line without a full stop), or `label`
+    #: (what only heads others).
     kind: str
     #: What names its parts: the columns' headings, or the line above a line.
     heads: str = ""
@@ -110,12 +114,12 @@ class Statement:
 
     def is_counted(self, place: int) -> bool:
         """Return whether the unit of a number in the scope may be in another place, as in a row or a form."""
-        return self.kind in ("row", "field") and place <= len(self.around)
+        return self.kind in ("row", "field", "record") and place <= len(self.around)
 
     @cached_property
     def named(self) -> frozenset[str]:
         """Return the words of the row itself, or of the line above, the headings and the title."""
-        own = (self.text,) if self.kind in ("row", "entry") else ()
+        own = (self.text,) if self.kind in ("row", "entry", "record") else ()
         return frozenset[str]().union(*(reading_of(text).words for text in (*own, self.head, *self.above)))
 
     @cached_property
@@ -153,12 +157,12 @@ class _Structure:
         #: Of what ends before it, only what the rest belongs to is read.
         self.begin = len(lead)
         self.is_first = is_first
-        name = _SUFFIX.sub("", title)
-        self.above = (*reversed(headings), *dict.fromkeys((name, _PATH_MARKS.sub(" ", name), title)))
+        self.above = (*reversed(headings), *names_in(title))
         self.headings = len(headings)
         #: The cells of lines whose columns are set apart by spaces.
         self.aligned: dict[str, list[str]] = {}
-        split = [(each, gapped(each)) for each in self.texts]
+        # What rules off the columns' headings is between two rows.
+        split = [(each, gapped(each)) for each in self.texts if not (each and _RULE.fullmatch(each))]
         for (line, cells), (following, others) in pairwise(split):
             if len(cells) < 2 or len(others) < 2:
                 continue
@@ -197,9 +201,8 @@ class _Structure:
                 at, lambda text: bool(self.cells(text)) or (bool(text) and _RULE.fullmatch(text) is not None)
             )
             return size, list(self.rows(at, size))
-        if self.is_entry(at):
-            span = Span(self.lines[at].start, self.lines[at].start + len(line.rstrip()))
-            return 1, [self.make(span, "entry")]
+        if OBJECT.fullmatch(line) or self.is_entry(at):
+            return 1, [self.whole(at, line)]
         if (field := field_of(line)) and (field["value"] or field_of(self.line(min(at + 1, len(self.lines) - 1)))):
             size = self.run(at, lambda text: bool(text.strip()) and bool(field_of(text) or BRACKETS.fullmatch(text)))
             if size > 1 or self.stands_alone(at, size):
@@ -223,11 +226,30 @@ class _Structure:
                 alike = re.compile(rf"\n\s*\n\W*{re.escape(self.head.split()[0])}\b")
                 self.first = "" if is_label and rest == at + 1 and alike.search(self.text, span.end) else self.head
             return 1, [found]
-        size = max(1, self.run(at, lambda text: bool(text.strip()) and not (self.cells(text) or ITEM.match(text))))
+        size = 1
+        while at + size < len(self.lines) and self.goes_on(at + size):
+            size += 1
         return size, list(self.prose(Span(self.lines[at].start, self.lines[at + size - 1].end)))
+
+    def whole(self, at: int, line: str) -> Statement:
+        """Return the statement that a line is: an object of JSON, or an entry of a log."""
+        start = self.lines[at].start
+        if not OBJECT.fullmatch(line):
+            return self.make(Span(start, start + len(line.rstrip())), "entry")
+        span = Span(start + len(line) - len(line.lstrip()), start + len(line.rstrip().rstrip(",")))
+        pairs = "; ".join(f"{key}: {value.strip()}" for key, value in PAIR.findall(line))
+        return self.make(span, "record", around=(pairs, *(stem for _, stem in reversed(self.stems))))
 
     def line(self, at: int) -> str:
         return self.texts[at]
+
+    def goes_on(self, at: int) -> bool:
+        """Return whether a line goes on with the paragraph above it, and begins no table, list or form."""
+        line = self.line(at)
+        if not line.strip() or self.cells(line) or ITEM.match(line) or OBJECT.fullmatch(line):
+            return False
+        beside = (self.line(place) for place in (at - 1, at + 1) if place < len(self.lines))
+        return not (field_of(line) and (SET_APART.match(line) or any(map(SET_APART.match, filter(field_of, beside)))))
 
     def run(self, at: int, belongs: Callable[[str], bool]) -> int:
         return sum(1 for _ in takewhile(lambda place: belongs(self.line(place)), range(at, len(self.lines))))
@@ -256,7 +278,13 @@ class _Structure:
         if not (at == 0 or not self.line(at - 1).strip() or self.head):
             return False
         following = self.line(at + 1) if at + 1 < len(self.lines) else ""
-        if not following.strip() or field_of(following) or ITEM.match(following) or self.cells(following):
+        if (
+            not following.strip()
+            or _RULE.fullmatch(following)
+            or field_of(following)
+            or ITEM.match(following)
+            or self.cells(following)
+        ):
             return True
         # A short line right above a paragraph: "Vegan", and in the next line, "Mash four bananas and the sugar".
         is_short = 5 * len(line) < 3 * len(following) and following.lstrip()[:1].isupper()
@@ -281,13 +309,14 @@ class _Structure:
     def rows(self, at: int, size: int) -> Iterator[Statement]:
         """Yield the rows of a table, each with the headings of its columns."""
         rows = [place for place in range(at, at + size) if self.cells(self.line(place))]
-        first = self.cells(self.line(rows[0]))
+        table = [self.cells(self.line(place)) for place in rows]
+        first = table[0]
         is_ruled = len(rows) > 1 and rows[1] > rows[0] + 1
         if len(self.names) == len(first) > 1:
             heads = self.names
-        elif self.is_form(rows):
+        elif is_form(table):
             heads = []
-        elif is_ruled or (len(rows) > 1 and not any(map(self.is_value(rows[0]), filter(None, first)))):
+        elif is_ruled or (len(rows) > 1 and are_heads(table, is_aligned=self.line(rows[0]) in self.aligned)):
             heads, rows = first, rows[1:]
         else:
             heads = []
@@ -295,28 +324,13 @@ class _Structure:
             line, cells = self.line(place), self.cells(self.line(place))
             inner = line.strip().strip("|").strip()
             start = self.lines[place].start + line.index(inner)
-            pairs = [f"{head} {cell}" for head, cell in zip(heads, cells, strict=False) if cell]
+            pairs = [f"{head}: {cell}" for head, cell in zip(heads, cells, strict=False) if cell]
             yield self.make(
                 Span(start, start + len(inner)),
                 "row",
                 around=("; ".join(pairs or cells),),
                 heads=" | ".join(filter(None, heads)),
             )
-
-    def is_form(self, rows: Sequence[int]) -> bool:
-        """Return whether a table has names in its first column and values in its second, from its first row on."""
-        columns = [self.cells(self.line(place)) for place in rows]
-        if any(len(cells) != 2 for cells in columns) or len(columns) < 3:
-            return False
-        has_digit = [any(map(str.isdigit, value)) for _, value in columns]
-        is_name = len(columns[0][1].split()) > 1 and columns[0][1].istitle()
-        return has_digit[0] or (is_name and len(set(has_digit[1:])) > 1)
-
-    def is_value(self, at: int) -> Callable[[str], bool]:
-        """Return what says of a cell that it is no heading; where spaces set columns apart, headings have no digits."""
-        if self.line(at) in self.aligned:
-            return lambda cell: any(map(str.isdigit, cell))
-        return lambda cell: _NO_WORD.fullmatch(cell) is not None
 
     def fields(self, at: int, size: int) -> Iterator[Statement]:
         """Yield the lines of a form; what they are about may be in other lines of the same record."""

@@ -115,15 +115,17 @@ async def answer(context: Context, key: KeyRow, ask: Ask) -> AnswerStream:
     buckets = None if ask.buckets is None else list(ask.buckets)
     results = await search(context, key, SearchRequest(query=query, agent=ask.model, buckets=buckets))
     passages, worthy = await _judge_passages(ask, query, results)
+    # A threshold alone decides which passages support an answer.
+    chunks = results.chunks if results.score_threshold is None else 0
     # Run in a thread: this can take a fifth of a second.
-    findings = await asyncio.to_thread(quote_best, ask.question, query, passages, worthy)
+    findings = await asyncio.to_thread(quote_best, ask.question, query, passages, worthy, chunks)
     unanswered = findings.unanswered
     if unanswered and any(passage.chunk.ordinal for passage in passages):
         # A passage may continue a table or a list whose head names what it is about.
         led = await context.search_in_thread(_lead, context, key.team_id, results.found, passages)
         if any(passage.lead and unanswered.may_be_in(passage) for passage in led):
             passages = led
-            findings = await asyncio.to_thread(quote_best, ask.question, query, passages, worthy)
+            findings = await asyncio.to_thread(quote_best, ask.question, query, passages, worthy, chunks)
     cited: list[Cited] = []
 
     def cite(citation: Citation) -> Cited:
@@ -194,6 +196,7 @@ async def _judge_passages(ask: Ask, query: str, results: Results) -> tuple[list[
         Passage(
             chunk=found.hit.chunk,
             title=found.source.title,
+            document=found.source.id,
             weights={match.term: match.idf for match in found.hit.matches},
         )
         for found in results.found

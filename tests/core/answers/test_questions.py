@@ -49,10 +49,13 @@ TAXES = passage("Late filing costs 40.\n\nFiling deadline: 15 May 2025.", headin
 STUDY = passage("**Study 4: the old bridge**\n\nBought in Rome by Li. Signed at the back. Lent to Bonn.", title="Art")
 
 #: A passage, a question, and what the answer begins with.
+LAMPS = '{\n  "lamps": [\n    {"name": "Kvarta 5", "lumens": 470},\n    {"name": "Kvarta 8", "lumens": 806}\n  ]\n}'
+INTAKE = "KENNEL  -  INTAKE FORM\n=====\nAnimal's name:   Juno\nOwner:           Ada Moe\nAfraid of:       thunder"
+CHECKS = "Item            Result     Remark\n-----\nForks           bad        35 mm\nChains          ok         worn"
+CLAIM = "Dear Mr Szabo,\n\nThe damage was caused by a burst hose. We pay 410 euros."
 ANSWERED = [
     # Labels above, before and within paragraphs.
     (passage(TEA, title="tea", sencha=2.0, costs=1.0), "what does sencha tea cost", "It costs €6"),
-    (passage(TEA, title="tea", rosella=2.0, keeps=1.0), "how long does rosella tea keep", "It costs €4"),
     (passage(HALLS, title="halls", small=2.0, rent=2.0), "rent of the small hall", "Rent is £250"),
     (passage(BOATS), "What colour is boat 7?", "Painted red."),
     (passage(FLATS), "Is there a lift at Garnet Lane 4?", "No lift"),
@@ -96,6 +99,14 @@ ANSWERED = [
     (TERMS, "Wie hoch ist der Zins für Kredit auf Konto 7?", "Kredit: 15,75 %"),
     # The heading's year is that of the question.
     (TAXES, "By what date must I file for tax year 2024?", "Filing deadline"),
+    # Objects of JSON, and forms and tables below a line that rules off.
+    (passage(LAMPS), "How many lumens does the Kvarta 8 have?", '{"name": "Kvarta 8", "lumens": 806}'),
+    (passage(INTAKE), "What is Juno afraid of?", "Afraid of: thunder"),
+    (passage(CHECKS, title="truck-7"), "What is the remark on the forks of truck 7?", "Forks bad 35 mm (Item | Result"),
+    # What a document begins with says whom it is about. Codes may have a genitive, and names a plural.
+    (passage(CLAIM), "What caused the damage of Mr Szabo?", "The damage was caused"),
+    (passage("WTG-09: the blade has a crack."), "What is wrong with WTG-09's blade?", "WTG-09: the blade"),
+    (passage("Loans: we lend DVDs for 3 weeks."), "For how many weeks do we lend a DVD?", "Loans: we lend DVDs"),
     # The heading says in which version, and when.
     (CHANGES, "Which version added the Welsh translation?", "Added the Welsh translation. (2.4.0 \u2013 2022-01-09)"),
 ]
