@@ -6,12 +6,15 @@ A source is settled when it is ready, has failed, or was deleted. Changes are no
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from svc_cli.client.events import LOOKUP_IDS, EventFollower
 from svc_cli.deadlines import Deadline
 from svc_cli.errors import WaitTimedOut
 from svc_daemon.wire import JsonMapping
+
+if TYPE_CHECKING:
+    from svc_cli.client.api import Client
 
 T = TypeVar("T")
 
@@ -34,18 +37,6 @@ class EventReader(Protocol):
     def follow_events(self, filters: Mapping[str, str | int] | None = None) -> EventFollower: ...
 
     def look_up_sources(self, source_ids: Sequence[str]) -> JsonMapping: ...
-
-
-class BatchReader(EventReader, Protocol):
-    """The client's methods that are needed to wait for batches."""
-
-    def batch(self, batch_id: str, *, items: bool = False) -> JsonMapping: ...
-
-
-class TaskReader(Protocol):
-    """The client's method that is needed to wait for a task."""
-
-    def task(self, task_id: str) -> JsonMapping: ...
 
 
 class Watch:
@@ -156,7 +147,7 @@ def _saying_what_is_left(watch: Watch) -> Iterator[None]:
 
 
 def wait_for_task(
-    client: TaskReader, task_id: str, timeout_s: float | None, on_change: Callable[[int], None]
+    client: "Client", task_id: str, timeout_s: float | None, on_change: Callable[[int], None]
 ) -> JsonMapping:
     """Wait until the task has ended, and return it. `on_change` gets its progress. Raises WaitTimedOut."""
     deadline = Deadline(timeout_s)
@@ -175,7 +166,7 @@ def wait_for_task(
 
 
 def wait_for_batches(
-    client: BatchReader,
+    client: "Client",
     seen: dict[str, JsonMapping],
     *,
     timeout_s: float | None = None,
