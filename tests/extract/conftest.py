@@ -15,7 +15,7 @@ MakeExtractor = Callable[..., Awaitable[Extractor]]
 Extract = Callable[..., Awaitable[Extraction]]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def anyio_backend() -> str:
     return "asyncio"
 

@@ -1,6 +1,6 @@
 """Pages that are pictures are recognised in a confined child, and what can't be read is named."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from PIL import Image
 from PIL.TiffImagePlugin import STRIPOFFSETS
 
 from svc_daemon.core.text.chunking import Extraction, RecognizedPage
+from svc_daemon.extract.child_limits import CageLimits
 from svc_daemon.extract.documents import ExtractionFailed, NeedsRecognition, StoredDocument
 from svc_daemon.extract.extractors import Extractor
 from svc_daemon.extract.scans.layout import recognize_page
@@ -38,9 +39,17 @@ async def recognized(extractor: Extractor, document: StoredDocument) -> list[Rec
     return [page async for page in extractor.recognize(document, pages)]
 
 
-async def read(make: MakeExtractor, path: Path, **limits: Any) -> Extraction:
+@pytest.fixture(scope="module")
+async def scanner(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Extractor]:
+    """One extractor with a recogniser for all tests that leave its limits as they are."""
+    extractor = Extractor(tmp_path_factory.mktemp("scans") / "scratch", CageLimits(recognizer=RECOGNIZER))
+    yield extractor
+    await extractor.close()
+
+
+async def read(extractor: Extractor, path: Path) -> Extraction:
     """Recognise the pages of a file, then read it."""
-    extractor, document = await make(recognizer=RECOGNIZER, **limits), document_at(path)
+    document = document_at(path)
     pages = {each.page: each for each in await recognized(extractor, document)}
     return await extractor.extract(replace(document, recognized=pages, awaits_recognition=True))
 
@@ -51,8 +60,8 @@ def stored(tmp_path: Path, name: str, data: bytes) -> Path:
     return path
 
 
-async def test_scanned_pages_have_their_text_on_their_page(make_extractor: MakeExtractor, tmp_path: Path) -> None:
-    extraction = await read(make_extractor, stored(tmp_path, "scan.pdf", scan(3)))
+async def test_scanned_pages_have_their_text_on_their_page(scanner: Extractor, tmp_path: Path) -> None:
+    extraction = await read(scanner, stored(tmp_path, "scan.pdf", scan(3)))
     assert [(chunk.page, chunk.text) for chunk in extraction.chunks] == [
         (number, f"The umber quay {number}.") for number in (1, 2, 3)
     ]
@@ -63,29 +72,29 @@ async def test_scanned_pages_have_their_text_on_their_page(make_extractor: MakeE
 @pytest.mark.parametrize(
     ("name", "kind"), [("a.png", "PNG"), ("b.webp", "WEBP"), ("c.tiff", "TIFF"), ("d.jpg", "JPEG")]
 )
-async def test_picture_files_are_read(make_extractor: MakeExtractor, tmp_path: Path, name: str, kind: str) -> None:
+async def test_picture_files_are_read(scanner: Extractor, tmp_path: Path, name: str, kind: str) -> None:
     options = {"lossless": True} if kind == "WEBP" else {"quality": 100} if kind == "JPEG" else {}
-    extraction = await read(make_extractor, stored(tmp_path, name, saved([page("Grey stone.")], kind, **options)))
+    extraction = await read(scanner, stored(tmp_path, name, saved([page("Grey stone.")], kind, **options)))
     assert (extraction.text, extraction.pages, list(extraction.recognized_pages)) == ("Grey stone.", 1, ["1"])
 
 
-async def test_each_page_of_a_tiff_is_read(make_extractor: MakeExtractor, tmp_path: Path) -> None:
+async def test_each_page_of_a_tiff_is_read(scanner: Extractor, tmp_path: Path) -> None:
     pages = [page(f"Sheet {number}.") for number in range(1, 11)]
-    extraction = await read(make_extractor, stored(tmp_path, "fax.tif", saved(pages, "TIFF", compression="tiff_lzw")))
+    extraction = await read(scanner, stored(tmp_path, "fax.tif", saved(pages, "TIFF", compression="tiff_lzw")))
     assert [chunk.page for chunk in extraction.chunks] == list(range(1, 11))
 
 
 @pytest.mark.parametrize("most", [255, 4095, 65535, 2**30, 1.0])
-async def test_pictures_of_any_depth_are_read(make_extractor: MakeExtractor, tmp_path: Path, most: float) -> None:
+async def test_pictures_of_any_depth_are_read(scanner: Extractor, tmp_path: Path, most: float) -> None:
     kind = np.float32 if most == 1.0 else np.uint16 if most < 2**16 else np.int32
     deep = Image.fromarray((np.asarray(page("Grey stone.").convert("L")) * (most / 255)).astype(kind))
-    extraction = await read(make_extractor, stored(tmp_path, "deep.tiff", saved([deep], "TIFF")))
+    extraction = await read(scanner, stored(tmp_path, "deep.tiff", saved([deep], "TIFF")))
     assert extraction.text == "Grey stone."
 
 
 @pytest.mark.parametrize("damage", ["pixels", "entries", "end"])
 async def test_a_damaged_page_of_a_tiff_is_named_and_never_read_as_another(
-    make_extractor: MakeExtractor, tmp_path: Path, damage: str
+    scanner: Extractor, tmp_path: Path, damage: str
 ) -> None:
     pages = [page("One.").convert("1"), page("Two.").convert("1")]
     data = bytearray(saved(pages, "TIFF", compression="group4"))
@@ -97,20 +106,20 @@ async def test_a_damaged_page_of_a_tiff_is_named_and_never_read_as_another(
     places = {"pixels": (entry + 8, b"\0\0\0\x7f"), "entries": (second, b"\xff\xff"), "end": (next_at, b"\0\0\0\x7f")}
     at, wrong = places[damage]
     data[at : at + len(wrong)] = wrong
-    extraction = await read(make_extractor, stored(tmp_path, "fax.tif", bytes(data)))
+    extraction = await read(scanner, stored(tmp_path, "fax.tif", bytes(data)))
     assert (extraction.text, extraction.warnings) == ("One.", ("Page 2 was not read: its picture is damaged.",))
 
 
-async def test_only_pages_without_text_are_recognised(make_extractor: MakeExtractor, tmp_path: Path) -> None:
+async def test_only_pages_without_text_are_recognised(scanner: Extractor, tmp_path: Path) -> None:
     path = stored(tmp_path, "mixed.pdf", joined(samples.make_pdf(["The umber quay.", ""]), scan(1)))
-    extractor = await make_extractor(recognizer=RECOGNIZER)
     # The first page has text, and the second nothing at all.
-    assert await needed(extractor, document_at(path)) == [3]
+    assert await needed(scanner, document_at(path)) == [3]
 
 
 async def test_a_page_that_ends_the_recogniser_costs_only_itself(make_extractor: MakeExtractor, tmp_path: Path) -> None:
     pages = [page("One."), page("!SIGSEGV"), page("!eat"), page("!busy"), page("Five.")]
-    extraction = await read(make_extractor, stored(tmp_path, "scan.pdf", pdf(pages)), ocr_page_seconds=3)
+    extractor = await make_extractor(recognizer=RECOGNIZER, ocr_page_seconds=3)
+    extraction = await read(extractor, stored(tmp_path, "scan.pdf", pdf(pages)))
     assert (extraction.text, extraction.pages_without_text) == ("One.\n\nFive.", (2, 3, 4))
     assert extraction.warnings == (
         "Page 2 was not read: the recogniser failed on it.",
@@ -135,11 +144,9 @@ async def test_a_recogniser_that_is_killed_from_outside_may_be_tried_again(
     )
 
 
-async def test_unsure_pages_are_named_and_unreadable_ones_left_out(
-    make_extractor: MakeExtractor, tmp_path: Path
-) -> None:
+async def test_unsure_pages_are_named_and_unreadable_ones_left_out(scanner: Extractor, tmp_path: Path) -> None:
     pages = [page("Sure.", confidence=90), page("Unsure.", confidence=70), page("Rubbish.", confidence=50), page()]
-    extraction = await read(make_extractor, stored(tmp_path, "scan.pdf", pdf(pages)))
+    extraction = await read(scanner, stored(tmp_path, "scan.pdf", pdf(pages)))
     assert (extraction.text, extraction.pages_without_text) == ("Sure.\n\nUnsure.", (3, 4))
     assert extraction.warnings == (
         "Page 3 was not read: its text is too unclear, or in a script that can't be recognised.",
@@ -148,18 +155,18 @@ async def test_unsure_pages_are_named_and_unreadable_ones_left_out(
     )
 
 
-async def test_a_picture_in_which_nothing_is_read_has_no_text(make_extractor: MakeExtractor, tmp_path: Path) -> None:
+async def test_a_picture_in_which_nothing_is_read_has_no_text(scanner: Extractor, tmp_path: Path) -> None:
     with pytest.raises(ExtractionFailed, match="None of the 1 pages holds text") as failed:
-        await read(make_extractor, stored(tmp_path, "photo.png", saved([page()], "PNG")))
+        await read(scanner, stored(tmp_path, "photo.png", saved([page()], "PNG")))
     assert failed.value.code == SourceErrorCode.NO_EXTRACTABLE_TEXT
 
 
 @pytest.mark.parametrize("data", [b"\x89PNG\r\n\x1a\n" + b"\0" * 99, saved([page("One.")], "PNG")[:2000]])
 async def test_a_damaged_picture_is_unreadable_and_ends_nothing(
-    make_extractor: MakeExtractor, tmp_path: Path, data: bytes
+    scanner: Extractor, tmp_path: Path, data: bytes
 ) -> None:
     with pytest.raises(ExtractionFailed) as failed:
-        await read(make_extractor, stored(tmp_path, "a.png", data))
+        await read(scanner, stored(tmp_path, "a.png", data))
     assert failed.value.code in (SourceErrorCode.DOCUMENT_UNREADABLE, SourceErrorCode.NO_EXTRACTABLE_TEXT)
 
 

@@ -3,7 +3,6 @@
 import random
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from itertools import product
@@ -208,8 +207,7 @@ def test_half_a_surrogate_pair_becomes_a_question_mark(provider: EmbeddedProvide
 
 def test_every_document_is_listed_past_one_page(provider: EmbeddedProvider) -> None:
     names = [f"src_{number:04}" for number in range(LIST_PAGE + 1)]
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda name: put(provider, name, "fox"), names))
+    provider.put_documents(TEAM, [make_document(name, "fox") for name in names])
     assert [listed.source_id for listed in provider.list_documents(TEAM)] == names
 
 
