@@ -127,18 +127,20 @@ class Asked(Question):
         #: For each passage, those of its document.
         self.beside = [[other for other, key in enumerate(documents) if key == document] for document in documents]
         self.place = cache(self._place)
+        self.low = cache(self._low)
         #: What the question names and only some statements of a document belong to, with the document's first passage.
         self.parted: set[tuple[int, Need]] = set()
         self.definition = re.compile(_DEFINITION.format(re.escape(asks_what[1]) if asks_what else "(?!)"), re.DOTALL)
 
-    def low_of(self, at: int) -> list[str]:
-        beside = [self.passages[other] for other in self.beside[at]]
+    def _low(self, first: int) -> list[str]:
+        """Return the passages of a document in lower case."""
+        beside = [self.passages[other] for other in self.beside[first]]
         return [f"{each.context} {each.lead} {each.text}".lower() for each in beside]
 
     def _place(self, need: Need, at: int) -> Place:
         """Return where the document of a passage has what the question names."""
         beside = [self.passages[other] for other in self.beside[at]]
-        if need.kind != "name" and not any(need.key in text for text in self.low_of(at)):
+        if need.kind != "name" and not any(need.key in text for text in self.low(self.beside[at][0])):
             return Place.NOWHERE
         fronts = (f"{each.lead} {each.text}" for each in beside if each.lead or not each.chunk.ordinal)
         begin, titles = next(fronts, "").strip()[:FRONT], names_in(beside[0].title)

@@ -132,20 +132,27 @@ def choose_surest(
     asked: Asked, passages: Sequence[Passage], worthy: Sequence[bool], found: Sequence[Scored]
 ) -> tuple[list[Scored], list[Scored]]:
     """Return the statements to quote, none if it isn't likely enough that they answer, and all, the likeliest first."""
+    judged = zip(found, (each.shown.lower() for each in found), Judge(asked, found, worthy).chances(), strict=True)
     chances: dict[str, float] = {}
-    for each, chance in zip(found, Judge(asked, found, worthy).chances(), strict=True):
-        chances[each.shown.lower()] = chances.get(each.shown.lower(), 0.0) + chance
-    ranked = sorted(found, key=lambda each: (-chances[each.shown.lower()], each.passage, each.span))
+    likely: list[tuple[Scored, str]] = []
+    for each, shown, chance in judged:
+        chances[shown] = chances.get(shown, 0.0) + chance
+        likely.append((each, shown))
+    likely.sort(key=lambda pair: (-chances[pair[1]], pair[0].passage, pair[0].span))
+    ranked = [each for each, _ in likely]
     chosen, has_rival = ranked[:1], False
-    for each in ranked[1:]:
+    quoted = {shown for _, shown in likely[:1]}
+    most = max(chances.values(), default=0.0)
+    for each, shown in likely[1:]:
         is_one = asked.needs or passages[each.passage].title == passages[chosen[0].passage].title
-        part = chances[each.shown.lower()] / max(chances[chosen[0].shown.lower()], 1e-9)
+        part = chances[shown] / max(most, 1e-9)
         # Of another document, the same with another value.
         has_rival |= not is_one and part >= AS_SURE and _differ(each, chosen[0])
-        is_same = any(each.shown.lower() == other.shown.lower() for other in chosen)
-        if len(chosen) < MOST_SENTENCES and (is_same or adds(asked, each, chosen, part, is_one=bool(is_one))):
+        is_more = len(chosen) < MOST_SENTENCES and part > 0
+        if is_more and (shown in quoted or adds(asked, each, chosen, part, is_one=bool(is_one))):
             chosen.append(each)
-    sure = sum(chances[shown] for shown in {each.shown.lower() for each in chosen})
+            quoted.add(shown)
+    sure = sum(chances[shown] for shown in quoted)
     is_sure = sure >= (SURE if asked.needs else SURE_OF_NAMELESS) and not has_rival
     return chosen if is_sure else [], ranked
 
