@@ -127,15 +127,16 @@ class Asked(Question):
         #: For each passage, those of its document.
         self.beside = [[other for other, key in enumerate(documents) if key == document] for document in documents]
         self.place = cache(self._place)
-        self.low = cache(self._low)
+        #: The passages of a document in lower case, by the first of them.
+        self.low = cache(
+            lambda first: [
+                f"{each.context} {each.lead} {each.text}".lower()
+                for each in map(passages.__getitem__, self.beside[first])
+            ]
+        )
         #: What the question names and only some statements of a document belong to, with the document's first passage.
         self.parted: set[tuple[int, Need]] = set()
         self.definition = re.compile(_DEFINITION.format(re.escape(asks_what[1]) if asks_what else "(?!)"), re.DOTALL)
-
-    def _low(self, first: int) -> list[str]:
-        """Return the passages of a document in lower case."""
-        beside = [self.passages[other] for other in self.beside[first]]
-        return [f"{each.context} {each.lead} {each.text}".lower() for each in beside]
 
     def _place(self, need: Need, at: int) -> Place:
         """Return where the document of a passage has what the question names."""

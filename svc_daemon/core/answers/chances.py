@@ -265,7 +265,7 @@ class Judge:
         if statement.kind in ("row", "prose", "label"):
             yield statement.kind, 1.0
         if statement.kind == "row":
-            yield "cell", max((_known(cell, wanted.like) for cell in _CELL.split(statement.text)), default=0.0)
+            yield "cell", max(_part(_stems(cell), wanted.like) for cell in _CELL.split(statement.text))
         keys = list(filter(None, map(_stems, _keys_of(statement))))
         if keys:
             yield "key", max(_part(key, wanted.like) for key in keys)
@@ -312,9 +312,4 @@ def _stems(text: str) -> list[str]:
 
 
 def _part(stems: Sequence[str], among: Collection[str]) -> float:
-    return sum(stem in among for stem in stems) / len(stems)
-
-
-def _known(text: str, among: Collection[str]) -> float:
-    stems = _stems(text)
-    return _part(stems, among) if stems else 0.0
+    return sum(stem in among for stem in stems) / (len(stems) or 1)
