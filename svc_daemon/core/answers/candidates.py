@@ -33,6 +33,7 @@ COMMON = 1 / 4
 #: So many characters at the beginning of a document say what it is about.
 FRONT = 300
 
+_KEY_END = re.compile(r"[:=]")
 _CELL_END = re.compile(r"\n| \| ")
 _ASKS_WHETHER = re.compile(
     r"\W*(?:is|are|was|were|do|does|did|has|have|had|can|could|may|must|shall|should|will|would)(?:n't)? "
@@ -274,6 +275,9 @@ class Asked(Question):
         if scored.statement.kind == "prose" and _ASKS_WHETHER.match(self.question):
             return scored.statement.text.rstrip().endswith("?")
         said = scored.shown if scored.measured else scored.statement.text
+        if scored.statement.kind == "field":
+            # What a label has beside it says something, or nothing.
+            said = _KEY_END.split(said, maxsplit=1)[-1]
         return stems_of(said) <= self.words
 
     def contrasted(self, scored: Sequence[Scored]) -> list[Scored]:

@@ -149,6 +149,8 @@ def choose_surest(
         # Of another document, the same with another value.
         has_rival |= not is_one and part >= AS_SURE and _differ(each, chosen[0])
         is_more = len(chosen) < MOST_SENTENCES and part > 0
+        # Of one document that has what is named elsewhere, so which of the two is meant isn't known.
+        has_rival |= part >= AS_SURE and bool(each.apart) and _differ(each, chosen[0])
         if is_more and (shown in quoted or adds(asked, each, chosen, part, is_one=bool(is_one))):
             chosen.append(each)
             quoted.add(shown)
