@@ -93,7 +93,8 @@ class _ExtractionServer(subprocess.Popen[bytes]):
     """A process as `subprocess.Popen` starts it, but forked from this daemon if it is the extraction server."""
 
     def _execute_child(self, args: Sequence[str], *settings: Any) -> None:
-        if EXTRACTION not in args:
+        # A process with gRPC's threads, as in a cluster, can't be forked.
+        if EXTRACTION not in args or "grpc" in sys.modules:
             super()._execute_child(args, *settings)  # type: ignore[misc]
             return
         pipes = settings[9:15]
