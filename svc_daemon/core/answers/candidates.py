@@ -33,6 +33,7 @@ COMMON = 1 / 4
 #: So many characters at the beginning of a document say what it is about.
 FRONT = 300
 
+_ZEROS = re.compile(r"(?<!\w)0+(?=\d)")
 _KEY_END = re.compile(r"[:=]")
 _CELL_END = re.compile(r"\n| \| ")
 _ASKS_WHETHER = re.compile(
@@ -164,6 +165,13 @@ class Asked(Question):
     def may_be_about(self, at: int) -> bool:
         """Return whether the document of a passage has all that the question names, or parts of it."""
         return all(any(self.place(need, at) for need in group) for group in self.groups)
+
+    def is_called(self, title: str) -> bool:
+        """Return whether all that the question names is in this title."""
+        names = names_in(title)
+        # `pep-0484` is PEP 484.
+        reading = reading_of("\n".join((*names, *(_ZEROS.sub("", name) for name in names))))
+        return all(any(is_in(need, reading) for need in group) for group in self.groups)
 
     def is_met(self, need: Need, scored: Scored) -> bool:
         """Return whether a statement, or its document, has what the question names; of alternatives, the statement."""

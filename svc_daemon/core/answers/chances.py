@@ -47,6 +47,8 @@ WEIGHTS: Mapping[str, float] = {
     "name_own": 1.0,
     "number_own": 1.09,
     "subject": 0.82,
+    # Another document is called by all of it.
+    "others_title": -0.8,
     # A name or number that only its document has: in its title or first lines, elsewhere in the
     # passage, in another, in part, or in what only others belong to.
     "name_in_front": -0.57,
@@ -125,6 +127,8 @@ class Judge:
         self.asked, self.found, self.worthy = asked, found, worthy
         self.wanted = wanted = Wanted(asked)
         self.told = cache(self._told)
+        #: For each passage, whether all that the question names is in the names of its document.
+        self.titled = [bool(asked.needs) and asked.is_called(passage.title) for passage in asked.passages]
         #: For each candidate, the words that count which it has itself, and those that it or one used for it has.
         own = [asked.counting(each.statement.text) | asked.counting(each.statement.heads) for each in found]
         if asked.measure and wanted.how:
@@ -255,6 +259,7 @@ class Judge:
         cell = statement.subject.lower()
         yield "subject", float(any(cell in (low := need.text.lower(), low.rpartition(" ")[2]) for need in asked.needs))
         passage = asked.passages[scored.passage]
+        yield "others_title", float(any(self.titled) and not self.titled[scored.passage])
         yield "rank", scored.passage / max(len(self.worthy), _PASSAGES)
         yield "unworthy", float(not self.worthy[scored.passage] and not asked.needs)
         yield "top", float(not passage.chunk.ordinal and statement.span.start < _TOP)

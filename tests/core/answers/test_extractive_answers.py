@@ -1,5 +1,7 @@
 """Tests answers that quote sentences of the sources."""
 
+import pytest
+
 from svc_daemon.core.answers.extractive_answers import MOST_SENTENCES, quote_best
 from svc_daemon.core.answers.passages import Passage
 from tests.core.answers.passages import passage
@@ -118,6 +120,31 @@ def test_of_two_alike_that_a_question_does_not_tell_apart_none_answers() -> None
     ]
     found = quote_best("what do beds cost", "what do beds cost", huts)
     assert (found.pieces, found.is_whole, len(found.nearest)) == ((), False, 2)
+
+
+ZONES = "Pump house of Tarn\n\n{}zone 1\nstart moisture: 25 kPa\n\nzone 2\nstart moisture: 35 kPa\n"
+
+
+@pytest.mark.parametrize("named", ["zone 2", "zone 4"])
+def test_a_value_of_a_thing_that_only_its_document_names_answers_unless_another_thing_has_another_one(
+    named: str,
+) -> None:
+    asked = f"what is the start moisture of {named} at Tarn"
+    found = quote_best(asked, asked, [passage(ZONES.format("zone 4 is not built yet.\n\n"), title="Tarn.txt")])
+    told = [piece.text for piece in found.pieces]
+    assert told == (["start moisture: 35 kPa (zone 2) [1]"] if named == "zone 2" else [])
+
+
+def test_a_line_of_a_form_that_says_only_what_was_asked_does_not_answer() -> None:
+    record = "service: image-resizer\ncause: the disk was full\n"
+    asked = "what stopped the service image-resizer at Tarn"
+    assert "service: image-resizer" not in answer_to(asked, passage(record, title="Tarn.txt"))
+
+
+def test_the_document_that_is_called_by_what_is_named_comes_before_others_that_mention_it() -> None:
+    own = passage("Note: 484\nAuthor: Ada Moe, Josef Schett\n", title="note-0484.txt")
+    other = passage("Ann Field is the author of note 484 and of note 526.", title="note-0729.txt")
+    assert answer_to("Who is the author of note 484?", other, own).startswith("Author: Ada Moe, Josef Schett")
 
 
 def test_lines_of_names_and_values_are_read_however_they_are_set() -> None:
