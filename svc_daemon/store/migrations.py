@@ -154,7 +154,7 @@ def _apply(connection: sqlite3.Connection, names: Collection[str]) -> None:
     state = sqlite_utils.Migrations("state")
     for name in names:
         state(name=name)(lambda db, change=MIGRATIONS[name]: change(db.conn))
-    state.apply(sqlite_utils.Database(connection))
+    state.apply(sqlite_utils.Database(connection, execute_plugins=False))
 
 
 @dataclass(frozen=True, slots=True)

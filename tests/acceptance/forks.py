@@ -15,7 +15,6 @@ import os
 import pkgutil
 import runpy
 import select
-import signal
 import socket
 import subprocess
 import sys
@@ -25,7 +24,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
+
+from starlette.routing import compile_path
 
 ROOT = Path(__file__).resolve().parents[2]
 #: The size limit of a request to the fork server, enough for 500 environment variables.
@@ -90,33 +91,40 @@ class Fork(subprocess.Popen[Any]):
 
 
 class _ExtractionServer(subprocess.Popen[bytes]):
-    """A process as `subprocess.Popen` starts it, but forked from this daemon if it is the extraction server."""
+    """A process as `subprocess.Popen` starts it, or the one that waits to be the extraction server of this daemon."""
+
+    #: The id and the socket of the process that waits; it was forked before the daemon had threads.
+    waiting: ClassVar[tuple[int, socket.socket] | None] = None
 
     def _execute_child(self, args: Sequence[str], *settings: Any) -> None:
-        # A process with gRPC's threads, as in a cluster, can't be forked.
-        if EXTRACTION not in args or "grpc" in sys.modules:
+        if EXTRACTION not in args or (waiting := _ExtractionServer.waiting) is None:
             super()._execute_child(args, *settings)  # type: ignore[misc]
             return
-        pipes = settings[9:15]
-        self.pid = os.fork()
-        if not self.pid:
-            with suppress(BaseException):
-                _serve_extraction(args, (pipes[0], pipes[3], pipes[5]))
-            os._exit(1)
+        _ExtractionServer.waiting, pipes = None, settings[9:15]
+        self.pid, control = waiting
+        with control:
+            socket.send_fds(control, [json.dumps(args[-2:]).encode()], (pipes[0], pipes[3], pipes[5]))
         self._child_created = True
         self._close_pipe_fds(*pipes)  # type: ignore[attr-defined]
 
 
-def _serve_extraction(args: Sequence[str], streams: Sequence[int]) -> None:
-    """Run the extraction server with this command's last arguments, as an interpreter of its own does."""
-    signal.set_wakeup_fd(-1)
-    gc.enable()
+def _prepare_extraction() -> None:
+    """Fork the process that waits to be the extraction server."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    if pid := os.fork():
+        theirs.close()
+        _ExtractionServer.waiting = pid, ours
+        return
+    ours.close()
     os.setsid()
-    _become(streams)
-    os.chdir("/")
-    os.environ.clear()
-    sys.argv[1:] = args[-2:]
-    importlib.import_module(EXTRACTION).main()
+    message, streams, _, _ = socket.recv_fds(theirs, MESSAGE_BYTES, 3)
+    if message:
+        theirs.detach()
+        _become(streams)
+        os.chdir("/")
+        os.environ.clear()
+        sys.argv[1:] = json.loads(message)
+        importlib.import_module(EXTRACTION).main()
     os._exit(0)
 
 
@@ -212,7 +220,9 @@ def _run(module: str, arguments: Sequence[str], cwd: str, env: Mapping[str, str]
     os.environ.update(env)
     sys.path[0] = cwd
     sys.argv[1:] = arguments
-    subprocess.Popen = _ExtractionServer  # type: ignore[misc, assignment]
+    if arguments[:1] == ["serve"]:
+        _prepare_extraction()
+        subprocess.Popen = _ExtractionServer  # type: ignore[misc, assignment]
     code = 0
     try:
         runpy.run_module(module, run_name="__main__", alter_sys=True)
@@ -242,6 +252,9 @@ if __name__ == "__main__":
     for name in (*DAEMON_MODULES, *sys.argv[2 + len(PROGRAMS) :], *names):
         if not name.endswith("__main__"):
             importlib.import_module(name)
+    # Python keeps what is compiled here of the paths of all routes, for each daemon.
+    for row in importlib.import_module("svc_daemon.api.app").ENDPOINTS:
+        compile_path(row.path)
     # Objects made before the fork stay in shared memory: the collector would make each fork copy their pages.
     gc.freeze()
     _run(**_serve(socket.socket(fileno=int(sys.argv[1]))))
