@@ -242,7 +242,13 @@ async def gather(calls: Iterable[Coroutine[Any, Any, T]], at_once: int = CALLS_A
         async with slots:
             return await call
 
-    results = await asyncio.gather(*map(run, calls), return_exceptions=True)
+    awaited = [*calls]
+    try:
+        results = await asyncio.gather(*map(run, awaited), return_exceptions=True)
+    finally:
+        for call in awaited:
+            # One that has not begun when this is cancelled would be reported as forgotten.
+            call.close()
     for result in results:
         if isinstance(result, BaseException):
             raise result
