@@ -16,9 +16,9 @@ from svc_daemon.wire import (
     listings,
     searches,
     services,
+    sessions,
     sources,
     tasks,
-    uploads,
     vectors,
     webhooks,
 )
@@ -132,10 +132,10 @@ DryRunDict = sources.DryRun
 TaskProgressDict = tasks.TaskProgress
 TaskDict = tasks.Task
 TaskAnswerDict = tasks.TaskAnswer
-UploadDict = uploads.Upload
-UploadStatusDict = uploads.UploadStatus
-StorageAnswerDict = uploads.StorageAnswer
-PackAnswerDict = uploads.PackAnswer
+UploadDict = sessions.Upload
+UploadStatusDict = sessions.UploadStatus
+StorageAnswerDict = sessions.StorageAnswer
+PackAnswerDict = sessions.PackAnswer
 BucketVectorsDict = vectors.BucketVectors
 OffersKeptDict = vectors.OffersKept
 EmbeddedChunkDict = vectors.EmbeddedChunk

@@ -13,10 +13,10 @@ Each line has the methods, the paths and the module in `handlers`.
     POST                   /v1/buckets/{bucket}/files/import               imports
     POST                   /v1/buckets/{bucket}/pages                      imports
     POST                   /v1/buckets/{bucket}/qa                         qa
-    POST                   /v1/buckets/{bucket}/uploads                    uploads
-    GET DELETE             /v1/buckets/{bucket}/uploads/{session_id}       uploads
-    POST                   /v1/buckets/{bucket}/uploads/{session_id}/finalize  uploads
-    PUT OPTIONS            /v1/storage/{session_id}/{token}                uploads
+    POST                   /v1/buckets/{bucket}/uploads                    sessions
+    GET DELETE             /v1/buckets/{bucket}/uploads/{session_id}       sessions
+    POST                   /v1/buckets/{bucket}/uploads/{session_id}/finalize  sessions
+    PUT OPTIONS            /v1/storage/{session_id}/{token}                sessions
     POST                   /v1/buckets/{bucket}/batches                    batches
     POST                   /v1/buckets/{bucket}/batches/{batch_id}/finalize  batches
     GET                    /v1/knowledge/batches/{batch_id}                batches
@@ -79,8 +79,8 @@ from svc_daemon.api.handlers import (
     listings,
     qa,
     searches,
+    sessions,
     sources,
-    uploads,
     vectors,
     webhooks,
 )
@@ -99,7 +99,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *files.ENDPOINTS,
     *imports.ENDPOINTS,
     *qa.ENDPOINTS,
-    *uploads.ENDPOINTS,
+    *sessions.ENDPOINTS,
     *batches.ENDPOINTS,
     *legacy.ENDPOINTS,
     *status.ENDPOINTS,

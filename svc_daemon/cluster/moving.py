@@ -32,7 +32,7 @@ from svc_daemon.operations.installations import INSTALLATION_ID, SHARED_SECRET
 from svc_daemon.store import checks
 from svc_daemon.store.files.contract import ByteStores, gather
 from svc_daemon.store.migrations import list_tables
-from svc_daemon.store.rows import moves, tasks, teams, uploads
+from svc_daemon.store.rows import moves, sessions, tasks, teams
 from svc_daemon.store.rows.sources.sources import SourceRow
 from svc_daemon.store.rows.teams import find_fact, list_facts, put_fact
 from svc_daemon.store.tables import Table, Values, count_rows, delete_rows, insert_rows, key_of, list_rows
@@ -221,7 +221,7 @@ async def _move_bytes(source: Place, target: Place, report: MoveReport) -> None:
     if problems:
         await _write(source, moves.delete_departure)
         raise BytesDamaged(problems)
-    open_ids = sorted(await _read(source, uploads.list_open_ids))
+    open_ids = sorted(await _read(source, sessions.list_open_ids))
     sizes = await source.stores.parts.measure(*open_ids) if open_ids else []
     sent = [(session_id, size) for session_id, size in zip(open_ids, sizes, strict=True) if size]
     await gather(_copy_session(source, target, session_id, size) for session_id, size in sent)

@@ -18,7 +18,7 @@ TEAM = "team"
 BUCKET = "bkt"
 SOURCE = "src"
 TASK = "task"
-UPLOAD = "upl"
+SESSION = "upl"
 BATCH = "bat"
 KEY = "key"
 EVENT = "evt"
@@ -37,12 +37,12 @@ _DIGIT_PAIRS = [first + second for first in _BASE_32 for second in _BASE_32]
 #: All characters that a name may have which becomes the name of a file.
 FILE_NAME = re.compile(r"[A-Za-z0-9_-]{1,100}")
 #: The ids of each kind of object, by the prefix of the kind.
-SHAPES = {kind: re.compile(f"{kind}_{_ULID}") for kind in (TEAM, BUCKET, SOURCE, TASK, UPLOAD, BATCH, KEY)}
+SHAPES = {kind: re.compile(f"{kind}_{_ULID}") for kind in (TEAM, BUCKET, SOURCE, TASK, SESSION, BATCH, KEY)}
 TEAM_ID = SHAPES[TEAM]
 #: Names of stored files: the source's id and, after a refresh, another ULID. In older releases, `blob_` and a ULID.
 BLOB_NAME = re.compile(f"({SOURCE}_{_ULID})(?:_{_ULID})?|{BLOB}_{_ULID}")
 #: Names of the files of upload sessions.
-PART_NAME = SHAPES[UPLOAD]
+PART_NAME = SHAPES[SESSION]
 
 
 @dataclass(frozen=True, slots=True)

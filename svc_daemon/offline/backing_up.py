@@ -28,8 +28,8 @@ from svc_daemon.provider.embedded.files import list_teams
 from svc_daemon.store.files.backups import Backup, BackupFolder, BackupRecord, BackupRefused, stamp_of
 from svc_daemon.store.files.copies import CopyCounts, DirectoryCopy, Report, Syncer, list_stored
 from svc_daemon.store.files.removals import Removals
+from svc_daemon.store.rows.sessions import list_open_ids
 from svc_daemon.store.rows.teams import find_fact
-from svc_daemon.store.rows.uploads import list_open_ids
 from svc_daemon.wire.light.versions import VERSION
 
 

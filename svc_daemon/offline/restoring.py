@@ -43,9 +43,9 @@ from svc_daemon.store.files.backups import Backup, BackupRefused
 from svc_daemon.store.foreign_states import read_any_text, refuse_foreign
 from svc_daemon.store.migrations import migrate
 from svc_daemon.store.rows import teams
+from svc_daemon.store.rows.sessions import list_open_ids
 from svc_daemon.store.rows.sources import sources
 from svc_daemon.store.rows.tasks import is_in_maintenance
-from svc_daemon.store.rows.uploads import list_open_ids
 from svc_daemon.wire.light.parsing import parse_json
 
 #: The file that names the backup, and the empty file that is written when the copy is complete.

@@ -21,7 +21,7 @@ from svc_daemon.store import checks
 from svc_daemon.store.checks import BlobRow
 from svc_daemon.store.files.inspections import BytesInspector, StoredBytes
 from svc_daemon.store.migrations import check_current
-from svc_daemon.store.rows import teams, tombstones, uploads
+from svc_daemon.store.rows import sessions, teams, tombstones
 from svc_daemon.store.rows.moves import find_arrival
 from svc_daemon.store.rows.sources.sources import SourceRow
 from svc_daemon.store.rows.teams import find_fact
@@ -147,7 +147,7 @@ def _check_blobs(
                 findings.problems.extend(found)
     # Don't report the blobs of deleted sources and of open uploads, because the daemon takes care of them.
     for name in unowned.keys() & (
-        inspection.state.read(tombstones.list_deleted_blobs) | inspection.state.read(uploads.list_open_ids)
+        inspection.state.read(tombstones.list_deleted_blobs) | inspection.state.read(sessions.list_open_ids)
     ):
         del unowned[name]
     named: dict[str, list[StoredBytes]] = {}
@@ -188,13 +188,13 @@ def _check_leftovers(inspection: Inspection, findings: InstallationFindings) -> 
     for name in inspection.bytes.list_staged():
         problem = Problem("I4", f"staging file {name} belongs to no upload", Repair.REMOVE_FILE, {"staged": name})
         findings.problems.append(problem)
-    parts, open_ids = inspection.bytes.list_parts(), inspection.state.read(uploads.list_open_ids)
+    parts, open_ids = inspection.bytes.list_parts(), inspection.state.read(sessions.list_open_ids)
     findings.counts["parts"] = len(parts)
     for name in sorted(parts.keys() - open_ids):
         if parts[name].may_wait:
             findings.aside.append(parts[name])
             continue
-        is_known = inspection.state.read(partial(uploads.find_upload, upload_id=name)) is not None
+        is_known = inspection.state.read(partial(sessions.find_session, session_id=name)) is not None
         repair = Repair.REMOVE_FILE if is_known else Repair.SET_ASIDE
         findings.problems.append(Problem("I4", f"part {name} has no open session", repair, {"part": name}))
 

@@ -27,10 +27,10 @@ from svc_daemon.store.rows.batches import BatchRow
 from svc_daemon.store.rows.buckets import BucketRow
 from svc_daemon.store.rows.keys import KeyRow, WatcherRow
 from svc_daemon.store.rows.moves import find_arrival, find_departure
+from svc_daemon.store.rows.sessions import SessionRow
 from svc_daemon.store.rows.sources.sources import SourceRow
 from svc_daemon.store.rows.tasks import TaskRow
 from svc_daemon.store.rows.teams import find_fact
-from svc_daemon.store.rows.uploads import UploadRow
 from svc_daemon.store.rows.webhook_deliveries import Attempt
 from svc_daemon.wire.agents import AGENT_ID_PATTERN
 from svc_daemon.wire.buckets import SLUG_PATTERN, Chunking, ChunkSizes
@@ -75,7 +75,7 @@ ROWS = {
     "sources": SourceRow,
     "tasks": TaskRow,
     "batches": BatchRow,
-    "uploads": UploadRow,
+    "uploads": SessionRow,
     "delivery_attempts": Attempt,
     "watchers": WatcherRow,
 }

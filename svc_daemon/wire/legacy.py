@@ -7,8 +7,8 @@ from pydantic import Field
 
 from svc_daemon.wire.batches import BatchFields, Manifest, ManifestItem
 from svc_daemon.wire.requests import RequestBody
+from svc_daemon.wire.sessions import UploadCreate
 from svc_daemon.wire.sources import UrlImport
-from svc_daemon.wire.uploads import UploadCreate
 
 #: The id or slug of a bucket.
 Text = Annotated[str, Field(max_length=255)]

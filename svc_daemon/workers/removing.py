@@ -8,7 +8,7 @@ from svc_daemon.core import task_retries
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations.remove.bucket_deletions import (
     claim_cascade,
-    end_uploads,
+    end_sessions,
     finish_cascade,
     give_back_cascade,
     next_members,
@@ -50,7 +50,7 @@ class DeletingWorker(TaskWorker):
     async def perform(self, task: TaskRow) -> None:
         while source_ids := next_members(self.context, task):
             await self._remove(task, source_ids)
-        await end_uploads(self.context, task)
+        await end_sessions(self.context, task)
         await finish_cascade(self.context, task)
 
     async def outlast(self, error: Exception, doing: str) -> None:

@@ -74,7 +74,7 @@ class SweepingWorker(Worker):
         if self.context.shortages.now is None:
             await _try(self, lambda context: release_expired(context, context.clock.lease_s()))
         await _try(self, lambda context: release_expired_syncs(context, context.clock.lease_s()))
-        await _try(self, sweeping.expire_uploads)
+        await _try(self, sweeping.expire_sessions)
         await _try(self, sweeping.recall_far_pauses)
         await _try(self, clear_held)
         if self._forget_due_s is None or now_s >= self._forget_due_s:

@@ -9,7 +9,7 @@ from svc_daemon.api.requests import meaning_of
 from svc_daemon.operations.ingest.files import FileUpload, file_fingerprint
 from svc_daemon.operations.ingest.questions import QaPair, question_fingerprint
 from svc_daemon.wire.batches import BatchCreate
-from svc_daemon.wire.uploads import UploadCreate
+from svc_daemon.wire.sessions import UploadCreate
 
 DESTINATION: Any = SimpleNamespace(identity=["bkt_1"])
 STAGED: Any = SimpleNamespace(sha256="0" * 64)

@@ -7,7 +7,7 @@ from typing import ClassVar
 import pytest
 
 from svc_daemon.extract.extractors import Extractor
-from svc_daemon.operations.remove.sweeping import expire_uploads, sweep_objects
+from svc_daemon.operations.remove.sweeping import expire_sessions, sweep_objects
 from tests.api import sessions
 from tests.api.answers import details_of
 from tests.api.daemons import NOTES, Daemon, OpenBytes
@@ -78,7 +78,7 @@ def test_sweeper_deletes_only_old_objects_without_a_row(daemon: Daemon) -> None:
     sweep(daemon)
     assert left() == ({source_id, stray}, {session["session_id"]})
     daemon.advance(30 * DAY_S)
-    daemon.loop.run(expire_uploads(daemon.context))
+    daemon.loop.run(expire_sessions(daemon.context))
     sweep(daemon)
     assert left() == ({source_id}, set())
     assert daemon.read_blob(source_id) == NOTES

@@ -24,7 +24,7 @@ from svc_daemon.operations.remove.setting_aside import sort_leftovers
 from svc_daemon.operations.shared.authorization import authenticate
 from svc_daemon.process import locks
 from svc_daemon.store.rows.batches import get_batch
-from svc_daemon.store.rows.uploads import UploadRow, get_upload, list_uploads
+from svc_daemon.store.rows.sessions import SessionRow, get_session, list_sessions
 from tests.acceptance.installations import PATIENCE_S
 from tests.api import sessions
 from tests.api.answers import body_of, details_of
@@ -54,8 +54,8 @@ def filled(daemon: Daemon) -> dict[str, Any]:
     return batch
 
 
-def uploads_of(daemon: Daemon, batch: dict[str, Any]) -> list[UploadRow]:
-    return daemon.read(lambda connection: list_uploads(connection, batch["batch_id"]))
+def uploads_of(daemon: Daemon, batch: dict[str, Any]) -> list[SessionRow]:
+    return daemon.read(lambda connection: list_sessions(connection, batch["batch_id"]))
 
 
 @pytest.mark.sqlite
@@ -65,7 +65,7 @@ def test_a_kill_between_linking_the_blob_and_the_commit_loses_no_bytes(
 ) -> None:
     session = open_session(daemon)
     body_of(put(daemon, session, NOTES))
-    row = daemon.read(lambda connection: get_upload(connection, daemon.team_id, session["session_id"]))
+    row = daemon.read(lambda connection: get_session(connection, daemon.team_id, session["session_id"]))
     with monkeypatch.context() as patched, pytest.raises(CancelledError):
         patched.setattr(SqliteDatabase, "submit", Mock(side_effect=asyncio.CancelledError))
         daemon.loop.run(finalize_all(daemon.context, [row], daemon.admin))
@@ -173,7 +173,7 @@ def test_files_beyond_the_time_budget_of_a_finalize_are_pending(
     batch = daemon.read(lambda connection: get_batch(connection, daemon.team_id, lot["batch_id"]))
     report = daemon.loop.run(batches.finalize_batch(context, key, batch, abandon=False))
     assert (report.status, len(report.outcomes)) == ("partial", STEP)
-    reasons = {upload.client_file_id: reason for upload, reason in report.pending}
+    reasons = {session.client_file_id: reason for session, reason in report.pending}
     assert reasons.pop("f00") == "blob_not_uploaded"
     left = len(MANY) - 1 - STEP
     assert list(reasons.values()) == ["time_budget_exhausted"] * left

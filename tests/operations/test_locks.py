@@ -15,9 +15,9 @@ from svc_daemon.operations.ingest.finalizing import finalize_all
 from svc_daemon.operations.shared.authorization import authenticate
 from svc_daemon.process import locks as rules
 from svc_daemon.process.locks import LocalLocks, session_lock
-from svc_daemon.store.rows import uploads
+from svc_daemon.store.rows import sessions
 from svc_daemon.store.rows.batches import get_batch
-from svc_daemon.store.rows.uploads import UploadRow, get_upload
+from svc_daemon.store.rows.sessions import SessionRow, get_session
 from tests.acceptance.installations import PATIENCE_S
 from tests.api.answers import body_of
 from tests.api.daemons import NOTES, Daemon
@@ -45,8 +45,8 @@ async def test_of_many_takeovers_in_one_process_the_last_one_gets_the_lock(monke
     assert await free(locks, "upl_a") == ["upl_a"]
 
 
-def row_of(daemon: Daemon, session_id: str) -> UploadRow:
-    return daemon.read(lambda connection: get_upload(connection, daemon.team_id, session_id))
+def row_of(daemon: Daemon, session_id: str) -> SessionRow:
+    return daemon.read(lambda connection: get_session(connection, daemon.team_id, session_id))
 
 
 @contextmanager
@@ -56,7 +56,7 @@ def renewed_meanwhile(daemon: Daemon, session_id: str) -> Iterator[None]:
 
     def renew(connection: object) -> None:
         assert is_read.wait(PATIENCE_S)
-        uploads.renew_upload(connection, session_id, "2999", "2999")  # type: ignore[arg-type]
+        sessions.renew_session(connection, session_id, "2999", "2999")  # type: ignore[arg-type]
 
     renewing = daemon.context.database.submit(renew)
     try:
@@ -108,7 +108,7 @@ def test_bytes_sent_to_a_session_that_another_node_has_canceled_are_not_acknowle
         body = verbs.ChunkBody(None, len(NOTES), chunks())
         putting = asyncio.create_task(verbs.put_bytes(daemon.context, session_id, body))
         await sent.wait()
-        await verbs.cancel_upload(node, row_of(daemon, session_id))
+        await verbs.cancel_session(node, row_of(daemon, session_id))
         rest.set()
         await putting
 

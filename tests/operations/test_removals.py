@@ -125,7 +125,7 @@ def test_deleting_a_bucket_cancels_the_sessions_that_have_no_other_bucket(daemon
     for session in (lone, both):
         daemon.ask("PUT", session["upload_url"], content=b"ab", headers={"Content-Range": "bytes 0-1/3"})
     delete(daemon, slug)
-    daemon.loop.run(bucket_deletions.end_uploads(daemon.context, claim(daemon)))
+    daemon.loop.run(bucket_deletions.end_sessions(daemon.context, claim(daemon)))
     put: dict[str, Any] = {"content": b"c", "headers": {"Content-Range": "bytes 2-2/3"}}
     details_of(daemon.ask("PUT", lone["upload_url"], **put), "session_canceled")
     body_of(daemon.ask("PUT", both["upload_url"], **put))

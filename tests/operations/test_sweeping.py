@@ -14,7 +14,7 @@ from svc_daemon.operations.index.indexing import Failure, IndexingClaim, claim_i
 from svc_daemon.operations.index.rebuilding import rebuild_after
 from svc_daemon.operations.index.syncing import claim_syncs
 from svc_daemon.operations.remove import sweeping
-from svc_daemon.operations.remove.sweeping import expire_uploads
+from svc_daemon.operations.remove.sweeping import expire_sessions
 from svc_daemon.process.indexing_scheduler import IndexingScheduler
 from svc_daemon.provider.errors import ProviderFailed
 from svc_daemon.store.rows.teams import list_team_ids
@@ -226,7 +226,7 @@ def test_ended_sessions_and_batches_are_deleted_after_their_retention_but_not_th
     # A file of `half` was never sent, so that batch has not ended until the sweeper expires the file's session.
     assert forget(working) == 3
     assert batch_status(working, half)["terminal"]
-    working.loop.run(expire_uploads(working.context))
+    working.loop.run(expire_sessions(working.context))
     assert (forget(working), counts(working)) == (1, dict.fromkeys(TABLES, 0) | {"tasks": 3})
     assert all(working.show(f"/v1/sources/{each}")["ready"] for each in made)
 

@@ -22,10 +22,10 @@ from svc_daemon.errors import StorageError
 from svc_daemon.operations.remove.source_deletions import remove_source
 from svc_daemon.store.rows import tombstones
 from svc_daemon.store.rows.buckets import BucketRow, create_bucket
+from svc_daemon.store.rows.sessions import SessionRow, create_sessions
 from svc_daemon.store.rows.sources.memberships import SyncClaim, create_memberships
 from svc_daemon.store.rows.sources.sources import create_sources, find_source
 from svc_daemon.store.rows.teams import create_team
-from svc_daemon.store.rows.uploads import UploadRow, create_uploads
 from svc_daemon.wire.sources import WebhookCall
 from tests.power.clusters import BEGINNING_S, Cluster, Node
 from tests.power.loops import SimulatedLoop
@@ -176,7 +176,7 @@ class Schedule:
         self.count += 1
         now = self._now()
         ends = self._now(self.draw.choice((1, 20, 60)))
-        upload = UploadRow(
+        session = SessionRow(
             id=f"up_{self.count:03}",
             team_id=TEAM,
             bucket_ids=(BUCKETS[0],),
@@ -188,7 +188,7 @@ class Schedule:
             ends_at=ends,
             created_at=now,
         )
-        await self._any_node().context.write(lambda connection: create_uploads(connection, [upload]))
+        await self._any_node().context.write(lambda connection: create_sessions(connection, [session]))
 
     async def _kill(self) -> None:
         """Kill a node, and start another one now or later."""

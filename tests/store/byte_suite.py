@@ -69,7 +69,7 @@ def new_blob() -> str:
 
 
 def new_session() -> str:
-    return _IDS.make(ids.UPLOAD)
+    return _IDS.make(ids.SESSION)
 
 
 def content(size_bytes: int) -> bytes:

@@ -7,7 +7,7 @@ import pytest
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from svc_daemon.tools.searches import NOT_AT_ALL, PARTLY, AnswerCitation, Answered
-from svc_daemon.wire import batches, buckets, sources, uploads
+from svc_daemon.wire import batches, buckets, sessions, sources
 from svc_daemon.wire.buckets import SLUG_PATTERN, BucketCreate, BucketFields, BucketUpdate, Chunking
 from svc_daemon.wire.light import headers
 from svc_daemon.wire.light.error_codes import ErrorCode, SourceErrorCode
@@ -88,9 +88,9 @@ SPECIFIED: dict[type, str] = {
     sources.SourceVerified: "provider object",
     sources.SourceMember: "id string, type string, status string, ready boolean, bucketSyncStatus string",
     sources.TaskReference: "id string, type string, status string",
-    uploads.UploadCreate: "filename string, content_type string, size_bytes integer, title string, tags string[],"
+    sessions.UploadCreate: "filename string, content_type string, size_bytes integer, title string, tags string[],"
     " metadata object",
-    uploads.Upload: "session_id string, upload_strategy string, upload_url string, expires_at string,"
+    sessions.Upload: "session_id string, upload_strategy string, upload_url string, expires_at string,"
     " request_id string",
     batches.BatchCreate: "manifest object, files object[]",
     batches.Manifest: "version integer, batch_idempotency_key string, items object[]",

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from svc_daemon.api.endpoints import BUCKET, DRY, NO_BUCKET, QUOTAS, Endpoint
-from svc_daemon.api.handlers.uploads import new_upload, storage_url, url_of
+from svc_daemon.api.handlers.sessions import new_session, storage_url, url_of
 from svc_daemon.api.requests import (
     body_of,
     caller,
@@ -41,14 +41,14 @@ from svc_daemon.process.contexts import Context
 from svc_daemon.settings.limits import Limits
 from svc_daemon.store.rows.batches import BatchRow
 from svc_daemon.store.rows.keys import KeyRow
+from svc_daemon.store.rows.sessions import SessionRow
 from svc_daemon.store.rows.sources.sources import SourceRow
-from svc_daemon.store.rows.uploads import UploadRow
 from svc_daemon.wire import batches as wire
 from svc_daemon.wire.legacy import DestinationFields
 from svc_daemon.wire.light.error_codes import ErrorCode as E
 from svc_daemon.wire.light.errors import ErrorBody
+from svc_daemon.wire.sessions import STRATEGY
 from svc_daemon.wire.sources import DryRun
-from svc_daemon.wire.uploads import STRATEGY
 
 _FIELDS = set(DestinationFields.model_fields)
 #: Fields in which old clients name buckets. The request's fingerprint contains the buckets instead of these fields.
@@ -95,8 +95,8 @@ async def open_batch(
         verbs.refuse_empty(opening)
         files = {"files": len(opening.wanted)}
         fields = {"object": "batch", **view_destinations(*(place for _, place in opening.wanted)), **files}
-        if body.pack and has_pack(context, wanted := [upload for upload, _ in opening.wanted]):
-            fields["pack"] = {"size_bytes": sum(upload.size_bytes for upload in wanted)}
+        if body.pack and has_pack(context, wanted := [session for session, _ in opening.wanted]):
+            fields["pack"] = {"size_bytes": sum(session.size_bytes for session in wanted)}
         errors = [{"path": item["client_file_id"], "message": item["error"]["message"]} for item in opening.rejected]
         return would_create(request, fields, errors)
     members, outcome = await verbs.create_batch(context, creation, opening)
@@ -110,9 +110,9 @@ async def finalize(request: Request) -> Response:
     batch = verbs.find_batch(context, key, request.path_params["bucket"], request.path_params["batch_id"])
     if is_dry_run(request, body.dry_run):
         judged = await verbs.judge_batch(context, batch)
-        names = [_client_id(one.upload) for one in judged if one.source is not None]
+        names = [_client_id(one.session) for one in judged if one.source is not None]
         fields = {"object": "batch", "batch_id": batch.id, "files": len(names), "client_file_ids": names}
-        errors = [{"path": _client_id(one.upload), "message": one.error.message} for one in judged if one.error]
+        errors = [{"path": _client_id(one.session), "message": one.error.message} for one in judged if one.error]
         return would_create(request, fields if names else None, errors)
     report = await verbs.finalize_batch(context, key, batch, abandon=body.mode == "abandon_pending")
     made = [(outcome, outcome.source) for outcome in report.outcomes if outcome.source is not None]
@@ -131,13 +131,13 @@ async def finalize(request: Request) -> Response:
             if one.replayed
         ],
         "failed": [
-            {"client_file_id": _client_id(one.upload), "session_id": one.upload.id, "error": _error(one.error)}
+            {"client_file_id": _client_id(one.session), "session_id": one.session.id, "error": _error(one.error)}
             for one in report.outcomes
             if one.error is not None
         ],
         "pending": [
-            {"client_file_id": _client_id(upload), "session_id": upload.id, "reason": reason}
-            for upload, reason in report.pending
+            {"client_file_id": _client_id(session), "session_id": session.id, "reason": reason}
+            for session, reason in report.pending
         ],
     }
     return respond(request, fields)
@@ -207,9 +207,9 @@ def _judge_files(
         expires_at=sessions.lifetime(context)[1],
         created_at=context.clock.timestamp(),
     )
-    wanted: list[tuple[UploadRow, Destination]] = []
+    wanted: list[tuple[SessionRow, Destination]] = []
     rejected: list[dict[str, Any]] = []
-    for session_id, file in zip(context.ids.make_many(ids.UPLOAD, len(body.files)), body.files, strict=True):
+    for session_id, file in zip(context.ids.make_many(ids.SESSION, len(body.files)), body.files, strict=True):
         destination = destinations[file.client_file_id]
         begun = SessionStart(
             id=session_id,
@@ -235,15 +235,15 @@ def _new_item(
     item: wire.ManifestItem,
     file: wire.BatchFile,
     begun: SessionStart,
-) -> UploadRow:
+) -> SessionRow:
     """Build the upload session of one file from its manifest item."""
-    upload = new_upload(context, key, destination, item, file, begun)
-    if upload.replaces is not None:
-        context.read(lambda connection: check_replaces(connection, key, destination.ids, upload.replaces))
-    return upload
+    session = new_session(context, key, destination, item, file, begun)
+    if session.replaces is not None:
+        context.read(lambda connection: check_replaces(connection, key, destination.ids, session.replaces))
+    return session
 
 
-def _opened(request: Request, key: KeyRow, members: list[UploadRow], made: Creation, *, asks_pack: bool) -> Response:
+def _opened(request: Request, key: KeyRow, members: list[SessionRow], made: Creation, *, asks_pack: bool) -> Response:
     context, body, replayed = context_of(request), made.body, made.replayed
     batch_id, status, expires_at = body["batch_id"], "open", members[0].expires_at
     if replayed:
@@ -251,13 +251,13 @@ def _opened(request: Request, key: KeyRow, members: list[UploadRow], made: Creat
         status, expires_at = rolled.status, batch.expires_at
     targets = [
         wire.BatchTarget(
-            client_file_id=_client_id(upload),
-            session_id=upload.id,
-            upload_url=url_of(request, upload),
-            bucket_ids=list(upload.bucket_ids),
-            expires_at=upload.expires_at,
+            client_file_id=_client_id(session),
+            session_id=session.id,
+            upload_url=url_of(request, session),
+            bucket_ids=list(session.bucket_ids),
+            expires_at=session.expires_at,
         )
-        for upload in members
+        for session in members
     ]
     opened = {
         "batch_id": batch_id,
@@ -271,9 +271,9 @@ def _opened(request: Request, key: KeyRow, members: list[UploadRow], made: Creat
     }
     if asks_pack and has_pack(context, members):
         size_bytes = 0
-        for target, upload in zip(targets, members, strict=True):
-            target |= {"offset": size_bytes, "size_bytes": upload.size_bytes}
-            size_bytes += upload.size_bytes
+        for target, session in zip(targets, members, strict=True):
+            target |= {"offset": size_bytes, "size_bytes": session.size_bytes}
+            size_bytes += session.size_bytes
         pack_url = storage_url(request, batch_id, pack_token(context, batch_id, members))
         opened["pack"] = wire.BatchPack(upload_url=pack_url, size_bytes=size_bytes, expires_at=expires_at)
     response = respond(request, opened, 200 if replayed else 201)
@@ -281,14 +281,14 @@ def _opened(request: Request, key: KeyRow, members: list[UploadRow], made: Creat
     return mark_replayed(response) if replayed else response
 
 
-def _client_id(upload: UploadRow) -> str:
-    return upload.client_file_id or ""
+def _client_id(session: SessionRow) -> str:
+    return session.client_file_id or ""
 
 
 def _names(outcome: Finalized, source: SourceRow) -> wire.FinalizedItem:
     return {
-        "client_file_id": _client_id(outcome.upload),
-        "session_id": outcome.upload.id,
+        "client_file_id": _client_id(outcome.session),
+        "session_id": outcome.session.id,
         "knowledge_id": source.id,
         "task_id": source.task_id or "",
     }
@@ -302,12 +302,12 @@ def _item(item: BatchItemStatus, key: KeyRow) -> wire.BatchItem:
     member = item.member
     error: ErrorBody | None = {"details": {}, **item.error} if item.error else None
     bucket_ids = key.reachable(member.bucket_ids)
-    if error is not None and member.upload_error is not None and len(bucket_ids) < len(member.bucket_ids):
+    if error is not None and member.session_error is not None and len(bucket_ids) < len(member.bucket_ids):
         # The original error message may name a bucket that the key can't access.
         error["message"] = ERRORS[E(error["code"])].sentence
     return wire.BatchItem(
         client_file_id=member.client_file_id,
-        session_id=member.upload_id,
+        session_id=member.session_id,
         knowledge_id=member.source_id,
         task_id=member.task_id,
         bucket_ids=bucket_ids,

@@ -6,7 +6,7 @@ from starlette.responses import Response
 from svc_daemon.api.endpoints import BUCKET, DRY, FIELDS, NO_SOURCE, PAGED, QUOTAS, SIZES, WEB, Endpoint
 from svc_daemon.api.handlers.batches import join_files, open_batch
 from svc_daemon.api.handlers.imports import take_url
-from svc_daemon.api.handlers.uploads import open_session
+from svc_daemon.api.handlers.sessions import open_session
 from svc_daemon.api.middleware.response_headers import name_bucket
 from svc_daemon.api.requests import body_of, context_of, creation_of
 from svc_daemon.core import readiness
@@ -17,11 +17,11 @@ from svc_daemon.operations.shared.idempotency import Creation
 from svc_daemon.wire import legacy as wire
 from svc_daemon.wire.batches import Batch
 from svc_daemon.wire.light.error_codes import ErrorCode as E
+from svc_daemon.wire.sessions import Upload
 from svc_daemon.wire.sources import DryRun, SourceAnswer
-from svc_daemon.wire.uploads import Upload
 
 
-async def create_upload(request: Request) -> Response:
+async def create_session(request: Request) -> Response:
     creation = creation_of(request, api_keys.FILE_CREATE)
     body = await body_of(request, wire.LegacyUploadCreate)
     return await open_session(request, creation, _destination(request, creation, body), body)
@@ -55,7 +55,7 @@ _NAMED = (E.BUCKET_REQUIRED, E.BUCKET_ASSIGNMENT_FAILED)
 
 # fmt: off
 ENDPOINTS = (
-    Endpoint("POST", "/v1/knowledge/files/upload-session", create_upload, "Create an upload session (alias)",
+    Endpoint("POST", "/v1/knowledge/files/upload-session", create_session, "Create an upload session (alias)",
              {201: Upload, 200: Upload | DryRun}, body=wire.LegacyUploadCreate, query=DRY, repeatable=True,
              successor=BUCKET + "/uploads", errors=(*_NAMED, *NO_SOURCE, *FIELDS, *QUOTAS, *SIZES)),
     Endpoint("POST", "/v1/knowledge/files:batch/upload-session", create_batch, "Create a batch (alias)",

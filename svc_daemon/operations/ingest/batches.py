@@ -23,13 +23,13 @@ from svc_daemon.operations.shared.idempotency import Creation, replaying, store_
 from svc_daemon.process.contexts import Context
 from svc_daemon.process.locks import session_lock
 from svc_daemon.store.rows import batches as store
-from svc_daemon.store.rows import uploads
+from svc_daemon.store.rows import sessions
 from svc_daemon.store.rows.batches import BatchRow
 from svc_daemon.store.rows.keys import KeyRow
-from svc_daemon.store.rows.uploads import UploadRow
+from svc_daemon.store.rows.sessions import SessionRow
 from svc_daemon.wire.light.error_codes import ErrorCode
 
-#: Maximum total size in bytes of the uploads finalized in one transaction.
+#: Maximum total size in bytes of the sessions finalized in one transaction.
 STEP_BYTES = 64 * 1024 * 1024
 
 
@@ -39,7 +39,7 @@ class Opening:
 
     batch: BatchRow
     #: Each accepted file's upload session, and the buckets of its source.
-    wanted: Sequence[tuple[UploadRow, Destination]]
+    wanted: Sequence[tuple[SessionRow, Destination]]
     #: Each rejected file's `client_file_id` and `error`.
     rejected: list[dict[str, Any]]
 
@@ -51,29 +51,29 @@ class FinalizeReport:
     status: str
     outcomes: tuple[Finalized, ...]
     #: The upload sessions that are not finalized yet, each with the reason.
-    pending: tuple[tuple[UploadRow, str], ...]
+    pending: tuple[tuple[SessionRow, str], ...]
 
 
-async def create_batch(context: Context, request: Creation, opening: Opening) -> tuple[list[UploadRow], Creation]:
+async def create_batch(context: Context, request: Creation, opening: Opening) -> tuple[list[SessionRow], Creation]:
     """Create the batch, with an upload session for each accepted file. Raises ServiceError if the request is refused.
 
     A repeated request gets the batch of the first request. For the rate limits, a batch counts as one create request.
     """
 
-    def work(connection: Connection) -> tuple[list[UploadRow], Creation]:
+    def work(connection: Connection) -> tuple[list[SessionRow], Creation]:
         # Most files share their buckets, so look up each set of buckets once.
         shared = {destination.slugs: destination for _, destination in opening.wanted}
         settled = {slugs: settle_buckets(connection, context, request.key, place) for slugs, place in shared.items()}
         opened = [
             # Copy a row only if its buckets have changed, because copying is slow.
-            upload
-            if upload.bucket_ids == settled[destination.slugs]
-            else replace(upload, bucket_ids=settled[destination.slugs])
-            for upload, destination in opening.wanted
+            session
+            if session.bucket_ids == settled[destination.slugs]
+            else replace(session, bucket_ids=settled[destination.slugs])
+            for session, destination in opening.wanted
         ]
-        bucket_ids = tuple(dict.fromkeys(bucket_id for upload in opened for bucket_id in upload.bucket_ids))
+        bucket_ids = tuple(dict.fromkeys(bucket_id for session in opened for bucket_id in session.bucket_ids))
         store.create_batch(connection, replace(opening.batch, bucket_ids=bucket_ids))
-        uploads.create_uploads(connection, opened)
+        sessions.create_sessions(connection, opened)
         body = {"batch_id": opening.batch.id, "bucket_ids": list(bucket_ids), "rejected": opening.rejected}
         return opened, store_answer(connection, context, request, body)
 
@@ -83,7 +83,7 @@ async def create_batch(context: Context, request: Creation, opening: Opening) ->
         # Check only the first request. If it is repeated, files may be rejected because the first request has already
         # replaced their sources.
         refuse_empty(opening)
-        await admit(context, request.key.team_id, sum(upload.size_bytes for upload, _ in opening.wanted))
+        await admit(context, request.key.team_id, sum(session.size_bytes for session, _ in opening.wanted))
         return await context.write(work)
 
 
@@ -116,25 +116,25 @@ async def finalize_batch(context: Context, key: KeyRow, batch: BatchRow, *, aban
 
     Raises `request_in_progress` while another request is finalizing these files, and `storage_full`.
     """
-    members = context.read(lambda connection: uploads.list_uploads(connection, batch.id))
+    members = context.read(lambda connection: sessions.list_sessions(connection, batch.id))
     late = await list_complete(context, members)
     await asyncio.sleep(0)  # let other requests run
-    ready = {upload.id for upload in late}
-    others = [upload for upload in members if upload.id not in ready]
+    ready = {session.id for session in late}
+    others = [session for session in members if session.id not in ready]
     if abandon:
         await _abandon(context, others, key.id)
     outcomes: list[Finalized] = []
     until_s = context.clock.monotonic() + context.limits.finalize_seconds
     while late and context.clock.monotonic() <= until_s:
-        ends = accumulate(upload.size_bytes for upload in late)
-        step = [upload for upload, end in zip(late, ends, strict=True) if end <= STEP_BYTES] or late[:1]
+        ends = accumulate(session.size_bytes for session in late)
+        step = [session for session, end in zip(late, ends, strict=True) if end <= STEP_BYTES] or late[:1]
         outcomes += await finalize_all(context, step, key)
         late = late[len(step) :]
     if others:
         outcomes += await finalize_all(context, others, key)
-    outcomes.sort(key=lambda outcome: outcome.upload.position)
-    pending = [(one.upload, str(one.error.code)) for one in outcomes if one.error is not None and one.is_pending]
-    pending += [(upload, "time_budget_exhausted") for upload in late]
+    outcomes.sort(key=lambda outcome: outcome.session.position)
+    pending = [(one.session, str(one.error.code)) for one in outcomes if one.error is not None and one.is_pending]
+    pending += [(session, "time_budget_exhausted") for session in late]
     ended = tuple(outcome for outcome in outcomes if not outcome.is_pending)
     # The specification requires `partial` even if this call finalized no file, and the batch stays so.
     status = "partial"
@@ -151,8 +151,8 @@ async def finalize_batch(context: Context, key: KeyRow, batch: BatchRow, *, aban
 
 async def judge_batch(context: Context, batch: BatchRow) -> list[Finalized]:
     """Return the result that finalizing each file would have, for a dry run. Nothing is stored."""
-    members = context.read(lambda connection: uploads.list_uploads(connection, batch.id))
-    return [await judge_finalize(context, upload) for upload in members]
+    members = context.read(lambda connection: sessions.list_sessions(connection, batch.id))
+    return [await judge_finalize(context, session) for session in members]
 
 
 def show_batch(context: Context, key: KeyRow, batch_id: str) -> tuple[BatchRow, RollUp, list[BatchItemStatus]]:
@@ -175,36 +175,36 @@ def _get_reachable(connection: Connection, key: KeyRow, batch_id: str) -> BatchR
     return batch
 
 
-async def _reopen(context: Context, team_id: str, batch_id: str) -> list[UploadRow]:
+async def _reopen(context: Context, team_id: str, batch_id: str) -> list[SessionRow]:
     """Return the batch's upload sessions for a repeated create request.
 
     Sessions of an expired batch are renewed.
     """
     batch = context.look(lambda connection: store.get_batch(connection, team_id, batch_id))
     if context.clock.timestamp() < batch.expires_at:
-        return context.look(lambda connection: uploads.list_uploads(connection, batch_id))
+        return context.look(lambda connection: sessions.list_sessions(connection, batch_id))
     _, ends_at = lifetime(context)
 
-    def work(connection: Connection) -> list[UploadRow]:
+    def work(connection: Connection) -> list[SessionRow]:
         store.renew_batch(connection, batch_id, ends_at)
-        for upload in uploads.list_uploads(connection, batch_id):
-            uploads.renew_upload(connection, upload.id, ends_at, ends_at)
-        return uploads.list_uploads(connection, batch_id)
+        for session in sessions.list_sessions(connection, batch_id):
+            sessions.renew_session(connection, session.id, ends_at, ends_at)
+        return sessions.list_sessions(connection, batch_id)
 
     return await context.write(work)
 
 
-async def _abandon(context: Context, missing: Sequence[UploadRow], key_id: str) -> None:
+async def _abandon(context: Context, missing: Sequence[SessionRow], key_id: str) -> None:
     """Cancel the upload sessions whose bytes are incomplete, and interrupt requests that send such bytes."""
-    open_ids = [upload.id for upload in missing if upload.status == uploads.OPEN]
+    open_ids = [session.id for session in missing if session.status == sessions.OPEN]
     async with context.locks.take_over(*map(session_lock, open_ids)):
         measured = await list_progress(context, missing)
-        lacking = [one.upload for one in measured if one.state in (PENDING, UPLOADING)]
+        lacking = [one.session for one in measured if one.state in (PENDING, UPLOADING)]
 
         def work(connection: Connection) -> list[str]:
-            ended = [upload for upload in lacking if uploads.finish_upload(connection, upload, uploads.CANCELED)]
+            ended = [session for session in lacking if sessions.finish_session(connection, session, sessions.CANCELED)]
             if ended:
-                end_batches(connection, context, ended[0].team_id, (upload.batch_id for upload in ended), key_id)
-            return [upload.id for upload in ended]
+                end_batches(connection, context, ended[0].team_id, (session.batch_id for session in ended), key_id)
+            return [session.id for session in ended]
 
         await context.parts.delete(*await context.write(work))

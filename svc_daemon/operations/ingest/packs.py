@@ -3,15 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from svc_daemon.core.uploads import packs, sessions
+from svc_daemon.core.uploads import packs
+from svc_daemon.core.uploads import sessions as rules
 from svc_daemon.core.uploads.packs import PackItem
 from svc_daemon.core.uploads.sessions import Step
 from svc_daemon.errors import NotFound
 from svc_daemon.operations.ingest.sessions import ChunkBody, receive
 from svc_daemon.process.contexts import Context
 from svc_daemon.process.locks import session_lock
-from svc_daemon.store.rows import uploads
-from svc_daemon.store.rows.uploads import PackMember, UploadRow
+from svc_daemon.store.rows import sessions
+from svc_daemon.store.rows.sessions import PackMember, SessionRow
 from svc_daemon.wire.light.error_codes import ErrorCode
 
 
@@ -25,21 +26,21 @@ class PackProgress:
     size_bytes: int
 
 
-def has_pack(context: Context, members: Sequence[UploadRow]) -> bool:
+def has_pack(context: Context, members: Sequence[SessionRow]) -> bool:
     """Return whether the batch of these sessions is small enough to be sent as a pack."""
-    return sum(upload.size_bytes for upload in members) <= context.limits.pack_bytes
+    return sum(session.size_bytes for session in members) <= context.limits.pack_bytes
 
 
-def pack_token(context: Context, batch_id: str, members: Sequence[UploadRow | PackMember]) -> str:
+def pack_token(context: Context, batch_id: str, members: Sequence[SessionRow | PackMember]) -> str:
     """Return the secret token of the pack's URL, which allows sending all files of the pack."""
-    return sessions.token(context.secret, batch_id, max(upload.generation for upload in members))
+    return rules.token(context.secret, batch_id, max(session.generation for session in members))
 
 
 def authorize_pack(context: Context, batch_id: str, token: str) -> list[PackMember]:
     """Return the pack's upload sessions if the token is valid; otherwise raises `session_not_found`."""
-    members = context.look(lambda connection: uploads.list_pack_members(connection, batch_id))
+    members = context.look(lambda connection: sessions.list_pack_members(connection, batch_id))
     generation = max((member.generation for member in members), default=0)
-    if not members or not sessions.is_token(token, context.secret, batch_id, generation):
+    if not members or not rules.is_token(token, context.secret, batch_id, generation):
         raise NotFound(ErrorCode.SESSION_NOT_FOUND, "There is no such upload session.")
     return members
 
@@ -52,7 +53,7 @@ async def put_pack(context: Context, batch_id: str, members: Sequence[PackMember
     """
     async with context.locks.take_over(*map(session_lock, (batch_id, *(member.id for member in members)))) as hold:
         before = await _read_progress(context, batch_id)
-        verdict = sessions.judge_put(before.state, before.received_bytes, before.size_bytes, sending.asked)
+        verdict = rules.judge_put(before.state, before.received_bytes, before.size_bytes, sending.asked)
         if verdict.step is not Step.TAKE:
             return before
         first = before.received_bytes
@@ -64,16 +65,16 @@ async def put_pack(context: Context, batch_id: str, members: Sequence[PackMember
 
 async def _read_progress(context: Context, batch_id: str) -> PackProgress:
     """Compute the pack's progress from its upload sessions, after making the received bytes durable."""
-    members = context.look(lambda connection: uploads.list_pack_members(connection, batch_id))
+    members = context.look(lambda connection: sessions.list_pack_members(connection, batch_id))
     stored = await context.parts.settle(*(member.id for member in members))
     items = packs.place_items(
         # A session that has ended needs no more bytes.
-        (member.id, member.size_bytes, size if member.status == uploads.OPEN else member.size_bytes)
+        (member.id, member.size_bytes, size if member.status == sessions.OPEN else member.size_bytes)
         for member, size in zip(members, stored, strict=True)
     )
     received_bytes, size_bytes = packs.received_bytes(items), sum(item.size_bytes for item in items)
-    statuses = {uploads.CANCELED if member.status == uploads.FAILED else member.status for member in members}
+    statuses = {sessions.CANCELED if member.status == sessions.FAILED else member.status for member in members}
     now = context.clock.timestamp()
-    is_expired = any(member.status == uploads.OPEN and now >= member.expires_at for member in members)
+    is_expired = any(member.status == sessions.OPEN and now >= member.expires_at for member in members)
     state = packs.state_of(statuses, received_bytes, size_bytes, is_expired=is_expired)
     return PackProgress(items, state, received_bytes, size_bytes)

@@ -20,10 +20,10 @@ from svc_daemon.operations.shared.idempotency import Creation, replaying, store_
 from svc_daemon.process.contexts import Context
 from svc_daemon.process.locks import session_lock
 from svc_daemon.store.files.contract import PartWriter
-from svc_daemon.store.rows import uploads as store
+from svc_daemon.store.rows import sessions as store
 from svc_daemon.store.rows.keys import KeyRow
+from svc_daemon.store.rows.sessions import SessionRow
 from svc_daemon.store.rows.sources.sources import find_source
-from svc_daemon.store.rows.uploads import UploadRow
 from svc_daemon.wire.light.error_codes import ErrorCode
 
 #: Smallest extension of a session, as a share of its idle time. The limit keeps the number of database writes low.
@@ -31,10 +31,10 @@ EXTEND_STEP = 1 / 60
 
 
 @dataclass(frozen=True, slots=True)
-class UploadProgress:
+class SessionProgress:
     """An upload session, its state, and how many bytes it has received."""
 
-    upload: UploadRow
+    session: SessionRow
     state: str
     received_bytes: int
     #: In hexadecimal; None until all bytes have arrived.
@@ -69,45 +69,45 @@ def begin_session(context: Context) -> SessionStart:
     """Return the id and the end times of a new session that belongs to no batch."""
     expires_at, ends_at = lifetime(context)
     now = context.clock.timestamp()
-    return SessionStart(id=context.ids.make(ids.UPLOAD), created_at=now, expires_at=expires_at, ends_at=ends_at)
+    return SessionStart(id=context.ids.make(ids.SESSION), created_at=now, expires_at=expires_at, ends_at=ends_at)
 
 
-async def create_upload(
-    context: Context, request: Creation, destination: Destination, wanted: UploadRow
-) -> tuple[UploadRow, Creation]:
+async def create_session(
+    context: Context, request: Creation, destination: Destination, wanted: SessionRow
+) -> tuple[SessionRow, Creation]:
     """Create an upload session for the buckets. Raises ServiceError if the request is refused.
 
     A repeated request gets the session of the first request. An expired session is renewed.
     """
 
-    def work(connection: Connection) -> tuple[UploadRow, Creation]:
+    def work(connection: Connection) -> tuple[SessionRow, Creation]:
         opened = replace(wanted, bucket_ids=settle_buckets(connection, context, request.key, destination))
-        store.create_uploads(connection, [opened])
+        store.create_sessions(connection, [opened])
         body = {"session_id": opened.id, "status": rules.PENDING, "bucket_ids": list(opened.bucket_ids)}
         return opened, store_answer(connection, context, request, body)
 
     async with replaying(context, request) as earlier:
         if earlier is not None:
-            return await reopen_upload(context, earlier.body["session_id"]), earlier
+            return await reopen_session(context, earlier.body["session_id"]), earlier
         # Check only the first request: when a request is repeated, the source may already be replaced.
         context.read(lambda connection: check_replaces(connection, request.key, destination.ids, wanted.replaces))
         await admit(context, wanted.team_id, wanted.size_bytes)
         return await context.write(work)
 
 
-async def reopen_upload(context: Context, upload_id: str) -> UploadRow:
+async def reopen_session(context: Context, session_id: str) -> SessionRow:
     """Return the session for a repeated create request.
 
     If the session has expired before it was finished, renew the session with a new token.
     """
-    found = context.read(lambda connection: get_session(connection, upload_id))
+    found = context.read(lambda connection: get_session(connection, session_id))
     if found.status not in (store.OPEN, store.EXPIRED) or context.clock.timestamp() < found.expires_at:
         return found
     lives = lifetime(context)
 
-    def work(connection: Connection) -> UploadRow:
-        store.renew_upload(connection, upload_id, *lives)
-        return get_session(connection, upload_id)
+    def work(connection: Connection) -> SessionRow:
+        store.renew_session(connection, session_id, *lives)
+        return get_session(connection, session_id)
 
     return await context.write(work)
 
@@ -118,110 +118,112 @@ def lifetime(context: Context) -> tuple[str, str]:
     return context.clock.timestamp(min(idle_s, life_s)), context.clock.timestamp(life_s)
 
 
-def upload_token(context: Context, upload: UploadRow) -> str:
+def session_token(context: Context, session: SessionRow) -> str:
     """Return the secret token of the session's URL, which allows sending the session's bytes."""
-    return rules.token(context.secret, upload.id, upload.generation)
+    return rules.token(context.secret, session.id, session.generation)
 
 
-def find_upload(context: Context, key: KeyRow, bucket: str, upload_id: str, *, to_finalize: bool = False) -> UploadRow:
+def find_session(
+    context: Context, key: KeyRow, bucket: str, session_id: str, *, to_finalize: bool = False
+) -> SessionRow:
     """Return an upload session of this bucket; raises NotFound. If `to_finalize` is set, the bucket must be active."""
     get = get_usable_bucket if to_finalize else get_reachable_bucket
 
-    def work(connection: Connection) -> UploadRow:
+    def work(connection: Connection) -> SessionRow:
         found = get(connection, key, bucket)
-        upload = store.get_upload(connection, key.team_id, upload_id)
-        if found.id not in upload.bucket_ids:
-            raise NotFound(ErrorCode.SESSION_NOT_FOUND, f"There is no upload session {upload_id!r}.")
-        return upload
+        session = store.get_session(connection, key.team_id, session_id)
+        if found.id not in session.bucket_ids:
+            raise NotFound(ErrorCode.SESSION_NOT_FOUND, f"There is no upload session {session_id!r}.")
+        return session
 
     return context.read(work)
 
 
-def get_session(connection: Connection, upload_id: str) -> UploadRow:
+def get_session(connection: Connection, session_id: str) -> SessionRow:
     """Return a session by id; raises NotFound. The caller must have authorized the request."""
-    upload = store.find_upload(connection, upload_id)
-    if upload is None:
-        raise NotFound(ErrorCode.SESSION_NOT_FOUND, f"There is no upload session {upload_id!r}.")
-    return upload
+    session = store.find_session(connection, session_id)
+    if session is None:
+        raise NotFound(ErrorCode.SESSION_NOT_FOUND, f"There is no upload session {session_id!r}.")
+    return session
 
 
-async def progress_of(context: Context, upload: UploadRow) -> UploadProgress:
+async def progress_of(context: Context, session: SessionRow) -> SessionProgress:
     """Return the session's state and how many bytes it has received."""
-    return (await list_progress(context, [upload]))[0]
+    return (await list_progress(context, [session]))[0]
 
 
-async def list_progress(context: Context, uploads: Sequence[UploadRow]) -> list[UploadProgress]:
+async def list_progress(context: Context, sessions: Sequence[SessionRow]) -> list[SessionProgress]:
     """Return the progress of several sessions, in the same order."""
-    sizes, now = await context.parts.measure(*(upload.id for upload in uploads)), context.clock.timestamp()
-    return [_judge(upload, size_bytes, now) for upload, size_bytes in zip(uploads, sizes, strict=True)]
+    sizes, now = await context.parts.measure(*(session.id for session in sessions)), context.clock.timestamp()
+    return [_judge(session, size_bytes, now) for session, size_bytes in zip(sessions, sizes, strict=True)]
 
 
-def _judge(upload: UploadRow, stored_bytes: int, now: str) -> UploadProgress:
+def _judge(session: SessionRow, stored_bytes: int, now: str) -> SessionProgress:
     """Compute the session's state. The bytes of a finalized session have become the source's blob."""
-    received_bytes = upload.size_bytes if upload.status == store.FINALIZED else stored_bytes
-    status = rules.CANCELED if upload.status == store.FAILED else upload.status
-    is_expired = now >= upload.expires_at
-    state = rules.state_of(status, received_bytes, upload.size_bytes, is_expired=is_expired)
-    return UploadProgress(upload, state, received_bytes)
+    received_bytes = session.size_bytes if session.status == store.FINALIZED else stored_bytes
+    status = rules.CANCELED if session.status == store.FAILED else session.status
+    is_expired = now >= session.expires_at
+    state = rules.state_of(status, received_bytes, session.size_bytes, is_expired=is_expired)
+    return SessionProgress(session, state, received_bytes)
 
 
-def authorize(context: Context, upload_id: str, token: str) -> UploadRow:
+def authorize(context: Context, session_id: str, token: str) -> SessionRow:
     """Return the session if the token is valid.
 
     Raises `session_not_found`, `session_canceled` or `session_expired`.
     """
-    upload = context.look(lambda connection: store.find_upload(connection, upload_id))
-    if upload is None or not rules.is_token(token, context.secret, upload.id, upload.generation):
+    session = context.look(lambda connection: store.find_session(connection, session_id))
+    if session is None or not rules.is_token(token, context.secret, session.id, session.generation):
         raise NotFound(ErrorCode.SESSION_NOT_FOUND, "There is no such upload session.")
     # Don't wait for the session's lock here: deleting the bytes of an ended session can hold the lock for a long time.
-    rules.refuse_ended(_judge(upload, 0, context.clock.timestamp()).state)
-    return upload
+    rules.refuse_ended(_judge(session, 0, context.clock.timestamp()).state)
+    return session
 
 
-async def put_bytes(context: Context, upload_id: str, sending: ChunkBody) -> UploadProgress:
+async def put_bytes(context: Context, session_id: str, sending: ChunkBody) -> SessionProgress:
     """Receive bytes of the session's file, if the request has any. Returns the session's progress.
 
     Raises ServiceError if the bytes are refused, and `request_in_progress` if another request has taken over the
     session.
     """
-    async with context.locks.take_over(session_lock(upload_id)) as hold:
-        upload = context.look(lambda connection: get_session(connection, upload_id))
-        (stored_bytes,) = await context.parts.settle(upload_id)
-        before = _judge(upload, stored_bytes, context.clock.timestamp())
-        verdict = rules.judge_put(before.state, before.received_bytes, upload.size_bytes, sending.asked)
+    async with context.locks.take_over(session_lock(session_id)) as hold:
+        session = context.look(lambda connection: get_session(connection, session_id))
+        (stored_bytes,) = await context.parts.settle(session_id)
+        before = _judge(session, stored_bytes, context.clock.timestamp())
+        verdict = rules.judge_put(before.state, before.received_bytes, session.size_bytes, sending.asked)
         if verdict.step is Step.REPORT:
             return before
         if verdict.step is Step.DONE:
-            return await _finished(context, upload)
+            return await _finished(context, session)
         # Extend the session first, so that an interrupted chunk extends it too.
         expires_at, _ = lifetime(context)
         soonest = context.clock.timestamp(context.limits.session_idle_seconds * (1 - EXTEND_STEP))
-        if upload.expires_at < min(soonest, upload.ends_at):
-            await context.write(lambda connection: store.extend_upload(connection, upload.id, expires_at))
-        first, size_bytes = before.received_bytes, upload.size_bytes
-        items = [PackItem(upload_id, offset_bytes=0, size_bytes=size_bytes, held_bytes=first)]
+        if session.expires_at < min(soonest, session.ends_at):
+            await context.write(lambda connection: store.extend_session(connection, session.id, expires_at))
+        first, size_bytes = before.received_bytes, session.size_bytes
+        items = [PackItem(session_id, offset_bytes=0, size_bytes=size_bytes, held_bytes=first)]
         writer = context.parts.writer(items, first, first + verdict.take_bytes)
         taken = replace(sending, chunks=hold.arriving(sending.chunks))
         await receive(context, writer, verdict, size_bytes, taken)
-        now = context.look(lambda connection: get_session(connection, upload_id))
-        if (now.status, now.generation) != (upload.status, upload.generation):
+        now = context.look(lambda connection: get_session(connection, session_id))
+        if (now.status, now.generation) != (session.status, session.generation):
             # Another node has taken the lock, and may have deleted these bytes.
             raise ServiceError(ErrorCode.REQUEST_IN_PROGRESS, retry_after_seconds=1)
         return await _finished(context, now)
 
 
-async def cancel_upload(context: Context, upload: UploadRow, key_id: str | None = None) -> UploadProgress:
+async def cancel_session(context: Context, session: SessionRow, key_id: str | None = None) -> SessionProgress:
     """Cancel the session and delete its bytes; does nothing if the session has ended."""
 
     def work(connection: Connection) -> bool:
-        is_canceled = store.finish_upload(connection, get_session(connection, upload.id), store.CANCELED)
-        end_batches(connection, context, upload.team_id, [upload.batch_id], key_id)
+        is_canceled = store.finish_session(connection, get_session(connection, session.id), store.CANCELED)
+        end_batches(connection, context, session.team_id, [session.batch_id], key_id)
         return is_canceled
 
-    async with context.locks.take_over(session_lock(upload.id)):
+    async with context.locks.take_over(session_lock(session.id)):
         if await context.write(work):
-            await context.parts.delete(upload.id)
-        return await progress_of(context, context.read(lambda connection: get_session(connection, upload.id)))
+            await context.parts.delete(session.id)
+        return await progress_of(context, context.read(lambda connection: get_session(connection, session.id)))
 
 
 async def receive(
@@ -261,26 +263,26 @@ async def _fill(context: Context, writer: PartWriter, verdict: rules.PutDecision
     return sent_bytes
 
 
-async def _finished(context: Context, upload: UploadRow) -> UploadProgress:
+async def _finished(context: Context, session: SessionRow) -> SessionProgress:
     """Return the session's progress, with the hash if all bytes have arrived."""
-    progress = await progress_of(context, upload)
+    progress = await progress_of(context, session)
     if progress.state == rules.FINALIZED:
-        source = context.read(lambda connection: find_source(connection, upload.team_id, upload.source_id or ""))
-        return replace(progress, sha256=source.sha256 if source else upload.first_source()["sha256"])
+        source = context.read(lambda connection: find_source(connection, session.team_id, session.source_id or ""))
+        return replace(progress, sha256=source.sha256 if source else session.first_source()["sha256"])
     # Accept the bytes even if the session has expired meanwhile.
-    if progress.received_bytes < upload.size_bytes:
+    if progress.received_bytes < session.size_bytes:
         return progress
-    return replace(progress, state=rules.UPLOADED, sha256=await checked_hash(context, upload))
+    return replace(progress, state=rules.UPLOADED, sha256=await checked_hash(context, session))
 
 
-async def checked_hash(context: Context, upload: UploadRow, *, drops: bool = True) -> str:
+async def checked_hash(context: Context, session: SessionRow, *, drops: bool = True) -> str:
     """Return the hash of the complete bytes; raises `checksum_mismatch`.
 
     If `drops` is set, bytes that don't match are deleted, so that the client can send them again.
     """
-    actual = await context.parts.hash(upload.id, upload.size_bytes)
-    if upload.sha256 is not None and upload.sha256 != actual:
+    actual = await context.parts.hash(session.id, session.size_bytes)
+    if session.sha256 is not None and session.sha256 != actual:
         if drops:
-            await context.parts.delete(upload.id)
-        raise ServiceError(ErrorCode.CHECKSUM_MISMATCH, expected=upload.sha256, actual=actual)
+            await context.parts.delete(session.id)
+        raise ServiceError(ErrorCode.CHECKSUM_MISMATCH, expected=session.sha256, actual=actual)
     return actual

@@ -19,7 +19,7 @@ from svc_daemon.operations.shared.claims import claim_next, lease_end_s
 from svc_daemon.operations.shared.events import bucket_event, record_events
 from svc_daemon.process.contexts import Context
 from svc_daemon.process.locks import session_lock
-from svc_daemon.store.rows import buckets, uploads
+from svc_daemon.store.rows import buckets, sessions
 from svc_daemon.store.rows.buckets import (
     BucketRow,
     Cascade,
@@ -30,6 +30,7 @@ from svc_daemon.store.rows.buckets import (
     update_cascade,
 )
 from svc_daemon.store.rows.keys import KeyRow
+from svc_daemon.store.rows.sessions import SessionRow
 from svc_daemon.store.rows.sources import memberships
 from svc_daemon.store.rows.sources.sources import find_source
 from svc_daemon.store.rows.tasks import (
@@ -41,7 +42,6 @@ from svc_daemon.store.rows.tasks import (
     retry_task,
     update_progress,
 )
-from svc_daemon.store.rows.uploads import UploadRow
 from svc_daemon.store.rows.vectors import delete_offers_of_bucket
 from svc_daemon.wire.events import EventType
 from svc_daemon.wire.light.error_codes import ErrorCode
@@ -152,20 +152,20 @@ async def skip_member(context: Context, task: TaskRow, source_id: str, reason: s
     await context.write(work)
 
 
-async def end_uploads(context: Context, task: TaskRow) -> None:
+async def end_sessions(context: Context, task: TaskRow) -> None:
     """Cancel the upload sessions that have only this bucket, and remove the bucket from other sessions."""
     cascade, after_id = context.read(partial(find_cascade, task_id=task.id)), ""
     if cascade is None:
         return
     bucket_id = cascade.bucket_id
     refusal = NotFound(ErrorCode.BUCKET_NOT_FOUND, "The bucket was deleted.").as_error()
-    while found := context.read(lambda c: uploads.list_open_uploads(c, bucket_id, after_id, STEP_LIMIT)):  # noqa: B023
-        for upload in found:
-            others = [other for other in upload.bucket_ids if other != bucket_id]
+    while found := context.read(lambda c: sessions.list_open_of_bucket(c, bucket_id, after_id, STEP_LIMIT)):  # noqa: B023
+        for session in found:
+            others = [other for other in session.bucket_ids if other != bucket_id]
             if others:
-                await context.write(partial(uploads.update_buckets, upload_id=upload.id, bucket_ids=others))
+                await context.write(partial(sessions.update_buckets, session_id=session.id, bucket_ids=others))
             else:
-                await end_upload(context, upload, refusal)
+                await end_session(context, session, refusal)
         after_id = found[-1].id
 
 
@@ -249,19 +249,19 @@ def _failed(message: str) -> SourceError:
     return ServiceError(ErrorCode.INTERNAL_ERROR, message).as_error()
 
 
-async def end_upload(context: Context, upload: UploadRow, refusal: SourceError) -> None:
+async def end_session(context: Context, session: SessionRow, refusal: SourceError) -> None:
     """End the upload session with this error, and delete its bytes."""
 
     def work(connection: Connection) -> bool:
-        now = get_session(connection, upload.id)
-        is_ended = uploads.finish_upload(connection, now, uploads.FAILED, error=refusal)
-        end_batches(connection, context, upload.team_id, [upload.batch_id])
+        now = get_session(connection, session.id)
+        is_ended = sessions.finish_session(connection, now, sessions.FAILED, error=refusal)
+        end_batches(connection, context, session.team_id, [session.batch_id])
         return is_ended
 
     try:
-        async with context.locks.take_over(session_lock(upload.id)):
+        async with context.locks.take_over(session_lock(session.id)):
             if await context.write(work):
-                await context.parts.delete(upload.id)
+                await context.parts.delete(session.id)
     except ServiceError as error:
         if error.code is not ErrorCode.REQUEST_IN_PROGRESS:
             raise

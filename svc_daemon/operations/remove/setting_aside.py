@@ -19,7 +19,7 @@ from svc_daemon.process.contexts import Context
 from svc_daemon.provider.errors import ProviderError
 from svc_daemon.store.files.contract import FileCounts
 from svc_daemon.store.files.inspections import DataFolders
-from svc_daemon.store.rows import tombstones, uploads
+from svc_daemon.store.rows import sessions, tombstones
 from svc_daemon.store.rows.sources import sources
 
 log = logging.getLogger(__name__)
@@ -105,12 +105,12 @@ def _sort(context: Context, folders: DataFolders) -> Counter[str]:
 
 
 def _read_owners(connection: Connection, *, names: list[str]) -> _Owners:
-    open_ids = uploads.list_open_ids(connection)
+    open_ids = sessions.list_open_ids(connection)
     return _Owners(
         sources.list_all_blobs(connection),
         tombstones.list_deleted_blobs(connection),
         open_ids,
-        {name for name in names if name not in open_ids and uploads.find_upload(connection, name)},
+        {name for name in names if name not in open_ids and sessions.find_session(connection, name)},
     )
 
 

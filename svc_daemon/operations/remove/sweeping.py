@@ -20,7 +20,7 @@ from svc_daemon.process.contexts import Context
 from svc_daemon.process.locks import session_lock
 from svc_daemon.provider.errors import IndexDamaged, ProviderError
 from svc_daemon.store.files.contract import SweptStores
-from svc_daemon.store.rows import teams, tombstones, uploads
+from svc_daemon.store.rows import sessions, teams, tombstones
 from svc_daemon.store.rows.idempotency import delete_expired_answers
 from svc_daemon.store.rows.sources import memberships, sources
 from svc_daemon.store.rows.tasks import find_last_rebuild, is_in_maintenance
@@ -63,17 +63,17 @@ async def _clean(context: Context, listed: list[Tombstone]) -> int:
     return len(stones)
 
 
-async def expire_uploads(context: Context) -> int:
+async def expire_sessions(context: Context) -> int:
     """Expire the upload sessions that have reached their end, and delete their bytes. Returns how many were due."""
     now = context.clock.timestamp()
-    by_lock = {session_lock(each): each for each in context.read(lambda c: uploads.list_expired_ids(c, now))}
+    by_lock = {session_lock(each): each for each in context.read(lambda c: sessions.list_expired_ids(c, now))}
     locks = list(by_lock)
 
     def work(connection: Connection, *, held: Sequence[str]) -> list[str]:
         # Leave out sessions that a repeated create request has renewed meanwhile.
-        expired = [by_lock[lock] for lock in held if uploads.expire_upload(connection, by_lock[lock], now)]
-        for upload in uploads.get_uploads(connection, expired):
-            end_batches(connection, context, upload.team_id, [upload.batch_id])
+        expired = [by_lock[lock] for lock in held if sessions.expire_session(connection, by_lock[lock], now)]
+        for session in sessions.get_sessions(connection, expired):
+            end_batches(connection, context, session.team_id, [session.batch_id])
         return expired
 
     for start in range(0, len(locks), STEP_LIMIT):
@@ -137,9 +137,9 @@ async def sweep_objects(context: Context, after: str) -> str | None:
     parts_before = from_text(context.clock.timestamp(-PART_AGE_S))
     old_blobs = {each.blob: each for each in page if each.blob and each.modified_at < blobs_before}
     old_parts = [each for each in page if each.session_id and each.modified_at < parts_before]
-    sessions = {each.session_id for each in old_parts if each.session_id}
+    session_ids = {each.session_id for each in old_parts if each.session_id}
     named = context.read(lambda connection: tombstones.list_named_blobs(connection, old_blobs))
-    open_ids = context.read(lambda connection: tombstones.list_open_sessions(connection, sessions))
+    open_ids = context.read(lambda connection: sessions.list_open_among(connection, session_ids))
     unnamed = [each.key for name, each in old_blobs.items() if name not in named]
     ended = [each.key for each in old_parts if each.session_id not in open_ids]
     if unnamed or ended:

@@ -14,7 +14,7 @@ from svc_daemon.core.times import to_text
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.keys import get_team, view_team
-from svc_daemon.operations.remove.bucket_deletions import end_upload
+from svc_daemon.operations.remove.bucket_deletions import end_session
 from svc_daemon.operations.remove.setting_aside import count_set_aside_files
 from svc_daemon.operations.remove.source_deletions import remove_source
 from svc_daemon.operations.remove.sweeping import clean_tombstones
@@ -22,7 +22,7 @@ from svc_daemon.operations.shared.claims import claim_next
 from svc_daemon.process.contexts import Context
 from svc_daemon.provider.errors import IndexDamaged
 from svc_daemon.store.migrations import list_tables
-from svc_daemon.store.rows import tasks
+from svc_daemon.store.rows import sessions, tasks
 from svc_daemon.store.rows import teams as store
 from svc_daemon.store.rows.sources.sources import find_source
 from svc_daemon.store.rows.tasks import TaskRow
@@ -81,10 +81,10 @@ async def remove_contents(context: Context, team_id: str) -> bool:
     """
     gone, after_id = NotFound(ErrorCode.NOT_FOUND, "The team was removed.").as_error(), ""
     while found := context.read(
-        partial(store.list_open_uploads, team_id=team_id, after_id=after_id, limit=SOURCES_PER_STEP)
+        partial(sessions.list_open_of_team, team_id=team_id, after_id=after_id, limit=SOURCES_PER_STEP)
     ):
-        for upload in found:
-            await end_upload(context, upload, gone)
+        for session in found:
+            await end_session(context, session, gone)
         after_id = found[-1].id
 
     def work(connection: Connection) -> int:
@@ -143,7 +143,8 @@ async def remove_rows(context: Context, task: TaskRow) -> None:
     parts = await asyncio.to_thread(context.parts.list_ids)
     if context.read(partial(store.is_busy, team_id=task.team_id)):
         return
-    await context.parts.delete(*context.read(partial(store.list_uploads_among, team_id=task.team_id, upload_ids=parts)))
+    ended = context.read(partial(sessions.list_of_team_among, team_id=task.team_id, session_ids=parts))
+    await context.parts.delete(*ended)
     tables = list_tables()
 
     def work(connection: Connection) -> bool:

@@ -12,7 +12,7 @@ from svc_daemon.errors import ServiceError
 from svc_daemon.operations.shared.events import record_events
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.rows import batches as store
-from svc_daemon.store.rows import uploads
+from svc_daemon.store.rows import sessions
 from svc_daemon.store.rows.batches import BatchMember
 from svc_daemon.store.rows.events import NewEvent
 from svc_daemon.store.stored_json import read_object
@@ -77,14 +77,14 @@ def end_batches(
 
 def _item(member: BatchMember, now: str) -> BatchItemStatus:
     """Return a file's status: the status of its upload session or, once the upload is finalized, of its source."""
-    if member.upload_status == uploads.FAILED:
-        return BatchItemStatus(member, rules.FAILED, ready=False, error=_read_error(member, member.upload_error))
-    if member.upload_status == uploads.CANCELED:
+    if member.session_status == sessions.FAILED:
+        return BatchItemStatus(member, rules.FAILED, ready=False, error=_read_error(member, member.session_error))
+    if member.session_status == sessions.CANCELED:
         return BatchItemStatus(
             member, rules.GIVEN_UP, ready=False, error=ServiceError(ErrorCode.SESSION_CANCELED).as_error()
         )
-    is_finalized = member.upload_status == uploads.FINALIZED
-    if member.upload_status == uploads.EXPIRED or (now >= member.expires_at and not is_finalized):
+    is_finalized = member.session_status == sessions.FINALIZED
+    if member.session_status == sessions.EXPIRED or (now >= member.expires_at and not is_finalized):
         return BatchItemStatus(member, rules.GIVEN_UP, ready=False, error=_EXPIRED)
     if not is_finalized:
         return BatchItemStatus(member, rules.PENDING, ready=False, error=None)
@@ -103,5 +103,5 @@ _EXPIRED = ServiceError(ErrorCode.SESSION_EXPIRED).as_error()
 
 
 def _read_error(member: BatchMember, error: str | None) -> SourceError | None:
-    found: SourceError | None = read_object(error, "error", {"id": member.upload_id})
+    found: SourceError | None = read_object(error, "error", {"id": member.session_id})
     return found

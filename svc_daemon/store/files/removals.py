@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 PATIENCE_S = 10.0
 PAUSE_S = 0.01
 #: The names of blobs and of upload parts. Nothing else is removed.
-_STORED = re.compile(rf"(?:{ids.SOURCE}|{ids.BLOB}|{ids.UPLOAD})_\w+")
+_STORED = re.compile(rf"(?:{ids.SOURCE}|{ids.BLOB}|{ids.SESSION})_\w+")
 
 
 class BackupRunning(DirectoryRefused):

@@ -36,14 +36,14 @@ class BatchRow:
 class BatchMember:
     """One file of a batch: its upload session and the state of its source."""
 
-    upload_id: str
+    session_id: str
     client_file_id: str
     bucket_ids: tuple[str, ...]
-    #: Status of the upload session (see `store.rows.uploads`).
-    upload_status: str
+    #: Status of the upload session (see `store.rows.sessions`).
+    session_status: str
     #: When the session expires.
     expires_at: str
-    upload_error: str | None
+    session_error: str | None
     source_id: str | None
     task_id: str | None
     #: None if the source doesn't exist yet, or was deleted.
@@ -117,21 +117,21 @@ def list_members(connection: Connection, batch_id: str) -> list[BatchMember]:
         " WHERE id IN (SELECT source_id FROM uploads WHERE batch_id = :batch_id)",
         {"batch_id": batch_id},
     ).fetchall()
-    uploads = connection.execute(
-        "SELECT u.id AS upload_id, u.client_file_id, u.bucket_ids, u.status AS upload_status, u.expires_at,"
-        " u.error AS upload_error, u.source_id,"
+    sessions = connection.execute(
+        "SELECT u.id AS session_id, u.client_file_id, u.bucket_ids, u.status AS session_status, u.expires_at,"
+        " u.error AS session_error, u.source_id,"
         " EXISTS (SELECT 1 FROM teams_in_maintenance r WHERE r.team_id = u.team_id) AS in_maintenance"
         " FROM uploads u WHERE u.batch_id = :batch_id ORDER BY u.position",
         {"batch_id": batch_id},
     ).fetchall()
     by_id = {row["id"]: row for row in sources}
-    return [_member(row, by_id.get(row["source_id"])) for row in uploads]
+    return [_member(row, by_id.get(row["source_id"])) for row in sessions]
 
 
-def _member(upload: Row, source: Row | None) -> BatchMember:
-    values = values_of(upload)
-    values["bucket_ids"] = read_texts(upload["bucket_ids"])
-    values["in_maintenance"] = bool(upload["in_maintenance"])
+def _member(session: Row, source: Row | None) -> BatchMember:
+    values = values_of(session)
+    values["bucket_ids"] = read_texts(session["bucket_ids"])
+    values["in_maintenance"] = bool(session["in_maintenance"])
     for name in ("task_id", "source_status", "source_error", "places"):
         values[name] = source[name] if source else None
     values["source_warnings"] = read_texts(source["warnings"]) if source else ()

@@ -1,14 +1,12 @@
 """Teams, what they have used, their removal, and facts about the installation."""
 
-import json
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from svc_daemon.core.ids import DEFAULT_AGENT
 from svc_daemon.core.search.agents import DEFAULT_NAME, EVERYTHING, TeamAgent
 from svc_daemon.databases.contract import Connection
 from svc_daemon.store.rows.agents import create_agent
-from svc_daemon.store.rows.uploads import UploadRow
 from svc_daemon.store.tables import Table, delete_team_rows
 from svc_daemon.wire.tasks import TEAM_REMOVAL
 
@@ -101,23 +99,6 @@ def revoke_keys(connection: Connection, team_id: str, revoked_at: str) -> None:
         "UPDATE keys SET revoked_at = :revoked_at WHERE team_id = :team_id AND revoked_at IS NULL",
         {"team_id": team_id, "revoked_at": revoked_at},
     )
-
-
-def list_open_uploads(connection: Connection, team_id: str, after_id: str, limit: int) -> list[UploadRow]:
-    rows = connection.execute(
-        "SELECT * FROM uploads WHERE status = 'open' AND team_id = :team_id AND id > :after ORDER BY id LIMIT :limit",
-        {"team_id": team_id, "after": after_id, "limit": limit},
-    ).fetchall()
-    return [UploadRow.from_row(row) for row in rows]
-
-
-def list_uploads_among(connection: Connection, team_id: str, upload_ids: Collection[str]) -> list[str]:
-    """Return which of the upload sessions belong to the team."""
-    rows = connection.execute(
-        "SELECT id FROM uploads WHERE team_id = :team_id AND id IN (SELECT value FROM json_each(:ids))",
-        {"team_id": team_id, "ids": json.dumps(sorted(upload_ids))},
-    ).fetchall()
-    return [row["id"] for row in rows]
 
 
 def list_idle_sources(connection: Connection, team_id: str, limit: int) -> list[str]:

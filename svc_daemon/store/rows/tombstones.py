@@ -201,15 +201,6 @@ def list_named_blobs(connection: Connection, names: Collection[str]) -> set[str]
     return {row["name"] for row in rows} | {name for name, source_id in source_ids.items() if source_id is None}
 
 
-def list_open_sessions(connection: Connection, session_ids: Collection[str]) -> set[str]:
-    """Return which of the upload sessions are open."""
-    rows = connection.execute(
-        "SELECT id FROM uploads WHERE status = 'open' AND id IN (SELECT value FROM json_each(:ids))",
-        {"ids": json.dumps(sorted(session_ids))},
-    ).fetchall()
-    return {row["id"] for row in rows}
-
-
 @dataclass(frozen=True, slots=True)
 class _Kind:
     """SQL that finds and deletes the old rows of one kind."""

@@ -31,7 +31,7 @@ from svc_daemon.core.uploads.source_fields import clean_file_name
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations.ingest import sessions as verbs
 from svc_daemon.operations.ingest.files import check_replaces
-from svc_daemon.operations.ingest.finalizing import finalize_upload, judge_finalize
+from svc_daemon.operations.ingest.finalizing import finalize_session, judge_finalize
 from svc_daemon.operations.ingest.packs import authorize_pack, put_pack
 from svc_daemon.operations.ingest.sessions import SessionStart
 from svc_daemon.operations.shared.authorization import refuse_out_of_reach
@@ -40,8 +40,8 @@ from svc_daemon.operations.shared.idempotency import Creation, find_earlier
 from svc_daemon.operations.shared.response_objects import view_source
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.rows.keys import KeyRow
-from svc_daemon.store.rows.uploads import UploadRow
-from svc_daemon.wire import uploads as wire
+from svc_daemon.store.rows.sessions import SessionRow
+from svc_daemon.wire import sessions as wire
 from svc_daemon.wire.batches import BatchFile, ManifestItem
 from svc_daemon.wire.light.error_codes import ErrorCode as E
 from svc_daemon.wire.sources import DryRun, SourceAnswer
@@ -58,7 +58,7 @@ async def open_session(
 ) -> Response:
     """Open the requested upload session."""
     context = context_of(request)
-    wanted = new_upload(context, creation.key, destination, body, body, verbs.begin_session(context))
+    wanted = new_session(context, creation.key, destination, body, body, verbs.begin_session(context))
     meaning = body.model_dump(include=set(wire.UploadCreate.model_fields)) | {"dry_run": False}
     creation = replace(creation, fingerprint=fingerprint(destination.identity, meaning))
     if is_dry_run(request, body.dry_run):
@@ -73,16 +73,16 @@ async def open_session(
             "size_bytes": wanted.size_bytes,
         }
         return would_create(request, fields)
-    upload, outcome = await verbs.create_upload(context, creation, destination, wanted)
-    url = url_of(request, upload)
+    session, outcome = await verbs.create_session(context, creation, destination, wanted)
+    url = url_of(request, session)
     opened = {
-        "session_id": upload.id,
+        "session_id": session.id,
         "object": "upload_session",
         "upload_strategy": wire.STRATEGY,
         "upload_url": url,
-        "status": (await verbs.progress_of(context, upload)).state,
-        "bucket_ids": list(upload.bucket_ids),
-        "expires_at": upload.expires_at,
+        "status": (await verbs.progress_of(context, session)).state,
+        "bucket_ids": list(session.bucket_ids),
+        "expires_at": session.expires_at,
     }
     response = respond(request, opened, 200 if outcome.replayed else 201)
     # Clients of Google's resumable upload protocol read the upload URL from this header.
@@ -98,23 +98,23 @@ async def show(request: Request) -> Response:
 
 async def cancel(request: Request) -> Response:
     key = caller(request, api_keys.FILE_CREATE)
-    upload = _find_to_end(request, key)
-    return _status(request, key, await verbs.cancel_upload(context_of(request), upload, key.id))
+    session = _find_to_end(request, key)
+    return _status(request, key, await verbs.cancel_session(context_of(request), session, key.id))
 
 
 async def finalize(request: Request) -> Response:
     key = caller(request, api_keys.FILE_CREATE)
     body = await optional_body_of(request, wire.UploadFinalize)
-    upload = _find_to_end(request, key, to_finalize=True)
+    session = _find_to_end(request, key, to_finalize=True)
     if is_dry_run(request, body.dry_run):
-        judged = await judge_finalize(context_of(request), upload)
+        judged = await judge_finalize(context_of(request), session)
         if judged.error is not None:
             raise judged.error
         # Fields of the source that are known before it exists.
         known = {"object", "type", "bucket_ids", "filename", "title", "content_type", "size_bytes", "sha256"}
         fields = view_source(judged.source, key).items() if judged.source else ()
         return would_create(request, {name: each for name, each in fields if name in known} or None)
-    outcome = await finalize_upload(context_of(request), upload, key)
+    outcome = await finalize_session(context_of(request), session, key)
     if outcome.source is None:
         raise ServiceError(E.INTERNAL_ERROR)
     source = view_source(outcome.source, key)
@@ -123,33 +123,33 @@ async def finalize(request: Request) -> Response:
     return respond(request, source, 201, waits_for=None)
 
 
-def _find(request: Request, key: KeyRow, *, to_finalize: bool = False) -> UploadRow:
+def _find(request: Request, key: KeyRow, *, to_finalize: bool = False) -> SessionRow:
     """Return the upload session with the id in the path. Raises `session_not_found`.
 
     With `to_finalize`, the bucket must be active.
     """
     bucket, session_id = request.path_params["bucket"], request.path_params["session_id"]
-    return verbs.find_upload(context_of(request), key, bucket, session_id, to_finalize=to_finalize)
+    return verbs.find_session(context_of(request), key, bucket, session_id, to_finalize=to_finalize)
 
 
-def _find_to_end(request: Request, key: KeyRow, *, to_finalize: bool = False) -> UploadRow:
+def _find_to_end(request: Request, key: KeyRow, *, to_finalize: bool = False) -> SessionRow:
     """Return the upload session with the id in the path.
 
     Raises `forbidden_project_key` unless the key may access all of the session's buckets.
     """
-    upload = _find(request, key, to_finalize=to_finalize)
-    refuse_out_of_reach(key, upload.bucket_ids, "upload session", api_keys.FILE_CREATE)
-    return upload
+    session = _find(request, key, to_finalize=to_finalize)
+    refuse_out_of_reach(key, session.bucket_ids, "upload session", api_keys.FILE_CREATE)
+    return session
 
 
-def new_upload(
+def new_session(
     context: Context,
     key: KeyRow,
     destination: Destination,
     body: wire.UploadCreate | ManifestItem,
     file: wire.UploadCreate | BatchFile,
     begun: SessionStart,
-) -> UploadRow:
+) -> SessionRow:
     """Build an upload session from the validated body.
 
     `file` has the file's name, type and size. Outside of a batch, `file` and `body` are the same object.
@@ -161,7 +161,7 @@ def new_upload(
     if file.size_bytes > (most := context.limits.file_bytes):
         message = f"{filename} has {file.size_bytes} bytes; the limit is {most}."
         raise ServiceError(E.FILE_TOO_LARGE, message, max_bytes=most, size_bytes=file.size_bytes)
-    return UploadRow(
+    return SessionRow(
         id=begun.id,
         team_id=key.team_id,
         bucket_ids=destination.ids,
@@ -183,9 +183,9 @@ def new_upload(
     )
 
 
-def url_of(request: Request, upload: UploadRow) -> str:
+def url_of(request: Request, session: SessionRow) -> str:
     """Build the session's storage URL, which contains a secret token. The token isn't stored."""
-    return storage_url(request, upload.id, verbs.upload_token(context_of(request), upload))
+    return storage_url(request, session.id, verbs.session_token(context_of(request), session))
 
 
 def storage_url(request: Request, session_id: str, token: str) -> str:
@@ -194,19 +194,19 @@ def storage_url(request: Request, session_id: str, token: str) -> str:
     return f"{str(request.base_url).rstrip('/')}{STORAGE_PREFIX}{session_id}/{token}"
 
 
-def _status(request: Request, key: KeyRow, progress: verbs.UploadProgress) -> Response:
-    upload = progress.upload
+def _status(request: Request, key: KeyRow, progress: verbs.SessionProgress) -> Response:
+    session = progress.session
     fields = {
-        "session_id": upload.id,
+        "session_id": session.id,
         "object": "upload_session",
         "status": progress.state,
-        "filename": upload.filename,
-        "size_bytes": upload.size_bytes,
+        "filename": session.filename,
+        "size_bytes": session.size_bytes,
         "received_bytes": progress.received_bytes,
-        "bucket_ids": key.reachable(upload.bucket_ids),
-        "source_id": upload.source_id,
-        "expires_at": upload.expires_at,
-        "created_at": upload.created_at,
+        "bucket_ids": key.reachable(session.bucket_ids),
+        "source_id": session.source_id,
+        "expires_at": session.expires_at,
+        "created_at": session.created_at,
     }
     return respond(request, fields)
 
@@ -233,14 +233,14 @@ async def put(request: Request) -> Response:
         status = rules.FINALIZED if pack.state == rules.FINALIZED else rules.UPLOADED
         fields = {"batch_id": session_id, "object": "pack", "status": status, "received_bytes": pack.received_bytes}
         return respond(request, fields)
-    upload = verbs.authorize(context, session_id, token)
-    progress = await verbs.put_bytes(context, upload.id, _chunk_body(request))
+    session = verbs.authorize(context, session_id, token)
+    progress = await verbs.put_bytes(context, session.id, _chunk_body(request))
     if progress.sha256 is None:
         return _partial(request, progress.received_bytes)
     return respond(
         request,
         {
-            "session_id": upload.id,
+            "session_id": session.id,
             "status": progress.state,
             "received_bytes": progress.received_bytes,
             "sha256": progress.sha256,

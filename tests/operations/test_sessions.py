@@ -12,10 +12,10 @@ import pytest
 
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations.ingest import sessions as verbs
-from svc_daemon.operations.ingest.sessions import ChunkBody, UploadProgress
+from svc_daemon.operations.ingest.sessions import ChunkBody, SessionProgress
 from svc_daemon.operations.remove import sweeping
 from svc_daemon.operations.remove.setting_aside import sort_leftovers
-from svc_daemon.operations.remove.sweeping import expire_uploads
+from svc_daemon.operations.remove.sweeping import expire_sessions
 from svc_daemon.process.locks import session_lock
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import Daemon
@@ -41,10 +41,10 @@ def finish(daemon: Daemon, session: dict[str, Any], first: int) -> None:
     assert stored_bytes(daemon, body_of(finalize(daemon, session), 201)["id"]) == DATA
 
 
-def hang(daemon: Daemon, session: dict[str, Any], data: bytes = DATA[:10]) -> "asyncio.Task[UploadProgress]":
+def hang(daemon: Daemon, session: dict[str, Any], data: bytes = DATA[:10]) -> "asyncio.Task[SessionProgress]":
     """Start a PUT that sends some bytes and then hangs, like one of a client that has died."""
 
-    async def work() -> "asyncio.Task[UploadProgress]":
+    async def work() -> "asyncio.Task[SessionProgress]":
         sent = asyncio.Event()
 
         async def wait() -> None:
@@ -59,7 +59,7 @@ def hang(daemon: Daemon, session: dict[str, Any], data: bytes = DATA[:10]) -> "a
     return daemon.loop.run(work())
 
 
-def code_of(daemon: Daemon, task: "asyncio.Task[UploadProgress]") -> str:
+def code_of(daemon: Daemon, task: "asyncio.Task[SessionProgress]") -> str:
     """Wait for the PUT to fail, and return its error code."""
     daemon.loop.run(asyncio.wait([task]))
     failure = task.exception()
@@ -108,18 +108,18 @@ def test_one_round_expires_every_session_that_is_due(daemon: Daemon, monkeypatch
     for _ in range(5):
         put_part(daemon, open_session(daemon, DATA), DATA, 0, 9)
     daemon.advance(4000)
-    assert (daemon.loop.run(expire_uploads(daemon.context)), daemon.part_ids()) == (5, [])
+    assert (daemon.loop.run(expire_sessions(daemon.context)), daemon.part_ids()) == (5, [])
 
 
 def test_the_sweeper_does_not_expire_a_session_with_a_running_put(daemon: Daemon) -> None:
     task = hang(daemon, open_session(daemon, DATA))
     daemon.advance(4000)
-    assert daemon.loop.run(expire_uploads(daemon.context)) == 1
+    assert daemon.loop.run(expire_sessions(daemon.context)) == 1
     assert not task.done()
     # As a shutdown of the daemon does.
     daemon.loop.call(task.cancel)
     daemon.loop.run(asyncio.wait([task]))
-    assert [daemon.loop.run(expire_uploads(daemon.context)) for _ in range(2)] == [1, 0]
+    assert [daemon.loop.run(expire_sessions(daemon.context)) for _ in range(2)] == [1, 0]
     assert daemon.part_ids() == []
 
 

@@ -1,11 +1,11 @@
-"""Upload sessions: the fields of the future source, how the session ended, and when it expires.
+"""Upload sessions, in the table `uploads`: the fields of the future source, how it ended, and when it expires.
 
 The number of received bytes isn't stored in the row, because it is the size of the session's file (see
 `store.files.parts`).
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,7 +31,7 @@ class MadeSource(TypedDict):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UploadRow:
+class SessionRow:
     """A stored upload session, with the fields of the future source."""
 
     id: str
@@ -40,7 +40,7 @@ class UploadRow:
     bucket_ids: tuple[str, ...]
     #: `open`, `finalized`, `canceled`, `expired` (its bytes are deleted) or `failed` (for good).
     status: str = OPEN
-    #: Part of the upload token. Incrementing it makes earlier upload URLs invalid.
+    #: Part of the secret token of the upload URL. Incrementing it makes earlier upload URLs invalid.
     generation: int = 1
     filename: str
     #: The media type that the sender declared, or empty.
@@ -55,7 +55,7 @@ class UploadRow:
     sha256: str | None = None
     #: Id of the created source; None until finalized.
     source_id: str | None = None
-    #: `code`, `message` and `retryable`, if the upload failed.
+    #: `code`, `message` and `retryable`, if the session failed.
     error: SourceError | None = None
     #: What was known of the source when it was created, for requests that are repeated after it was deleted.
     made: MadeSource | None = None
@@ -69,7 +69,7 @@ class UploadRow:
     created_at: str
 
     @classmethod
-    def from_row(cls, row: Row) -> "UploadRow":
+    def from_row(cls, row: Row) -> "SessionRow":
         values = values_of(row)
         values["bucket_ids"], values["tags"] = read_texts(values["bucket_ids"]), read_texts(values["tags"])
         read_objects(values, "metadata", "error", "made")
@@ -82,77 +82,77 @@ class UploadRow:
         return {**known, **self.made} if self.made else known
 
 
-def create_uploads(connection: Connection, uploads: Iterable[UploadRow]) -> None:
-    connection.executemany(insertion(UploadRow, "uploads"), map(column_values, uploads))
+def create_sessions(connection: Connection, sessions: Iterable[SessionRow]) -> None:
+    connection.executemany(insertion(SessionRow, "uploads"), map(column_values, sessions))
 
 
-def find_upload(connection: Connection, upload_id: str) -> UploadRow | None:
+def find_session(connection: Connection, session_id: str) -> SessionRow | None:
     """Find a session by its id in any team. Upload URLs name no team."""
-    row = connection.execute("SELECT * FROM uploads WHERE id = :id", {"id": upload_id}).fetchone()
-    return UploadRow.from_row(row) if row else None
+    row = connection.execute("SELECT * FROM uploads WHERE id = :id", {"id": session_id}).fetchone()
+    return SessionRow.from_row(row) if row else None
 
 
-def get_upload(connection: Connection, team_id: str, upload_id: str) -> UploadRow:
+def get_session(connection: Connection, team_id: str, session_id: str) -> SessionRow:
     """Return the session with this id. Raises NotFound if the team has none."""
-    upload = find_upload(connection, upload_id)
-    if upload is None or upload.team_id != team_id:
-        raise NotFound(ErrorCode.SESSION_NOT_FOUND, f"There is no upload session {upload_id!r}.")
-    return upload
+    session = find_session(connection, session_id)
+    if session is None or session.team_id != team_id:
+        raise NotFound(ErrorCode.SESSION_NOT_FOUND, f"There is no upload session {session_id!r}.")
+    return session
 
 
-def get_uploads(connection: Connection, upload_ids: Sequence[str]) -> list[UploadRow]:
+def get_sessions(connection: Connection, session_ids: Sequence[str]) -> list[SessionRow]:
     """Return the sessions with these ids, in this order. Raises NotFound."""
     rows = connection.execute(
-        "SELECT * FROM uploads WHERE id IN (SELECT value FROM json_each(:ids))", {"ids": json.dumps(upload_ids)}
+        "SELECT * FROM uploads WHERE id IN (SELECT value FROM json_each(:ids))", {"ids": json.dumps(session_ids)}
     ).fetchall()
-    found = {row["id"]: UploadRow.from_row(row) for row in rows}
-    if missing := next((each for each in upload_ids if each not in found), None):
+    found = {row["id"]: SessionRow.from_row(row) for row in rows}
+    if missing := next((each for each in session_ids if each not in found), None):
         raise NotFound(ErrorCode.SESSION_NOT_FOUND, f"There is no upload session {missing!r}.")
-    return [found[upload_id] for upload_id in upload_ids]
+    return [found[session_id] for session_id in session_ids]
 
 
-def list_uploads(connection: Connection, batch_id: str) -> list[UploadRow]:
+def list_sessions(connection: Connection, batch_id: str) -> list[SessionRow]:
     """List the upload sessions of a batch in the client's order."""
     rows = connection.execute(
         "SELECT * FROM uploads WHERE batch_id = :batch_id ORDER BY position", {"batch_id": batch_id}
     ).fetchall()
-    return [UploadRow.from_row(row) for row in rows]
+    return [SessionRow.from_row(row) for row in rows]
 
 
-def extend_upload(connection: Connection, upload_id: str, expires_at: str) -> None:
+def extend_session(connection: Connection, session_id: str, expires_at: str) -> None:
     """Extend an open session after an accepted chunk, at most to `ends_at`."""
     connection.execute(
         "UPDATE uploads SET expires_at = CASE WHEN ends_at < :expires_at THEN ends_at ELSE :expires_at END"
         " WHERE id = :id AND status = 'open'",
-        {"id": upload_id, "expires_at": expires_at},
+        {"id": session_id, "expires_at": expires_at},
     )
 
 
-def renew_upload(connection: Connection, upload_id: str, expires_at: str, ends_at: str) -> None:
+def renew_session(connection: Connection, session_id: str, expires_at: str, ends_at: str) -> None:
     """Extend the session and change its token, if it is open or expired."""
     connection.execute(
         "UPDATE uploads SET status = 'open', generation = generation + 1, expires_at = :expires_at, ends_at = :ends_at"
         " WHERE id = :id AND status IN ('open', 'expired')",
-        {"id": upload_id, "expires_at": expires_at, "ends_at": ends_at},
+        {"id": session_id, "expires_at": expires_at, "ends_at": ends_at},
     )
 
 
-def finish_upload(
+def finish_session(
     connection: Connection,
-    upload: UploadRow,
+    session: SessionRow,
     status: str,
     *,
     source_id: str | None = None,
     made: MadeSource | None = None,
     error: SourceError | None = None,
 ) -> bool:
-    """End an open session. Returns False if it has ended or was renewed since `upload` was read."""
+    """End an open session. Returns False if it has ended or was renewed since `session` was read."""
     cursor = connection.execute(
         "UPDATE uploads SET status = :status, source_id = :source_id, made = :made, error = :error"
         " WHERE id = :id AND status = 'open' AND generation = :generation",
         {
-            "id": upload.id,
-            "generation": upload.generation,
+            "id": session.id,
+            "generation": session.generation,
             "status": status,
             "source_id": source_id,
             "made": json.dumps(made) if made else None,
@@ -162,11 +162,11 @@ def finish_upload(
     return cursor.rowcount == 1
 
 
-def expire_upload(connection: Connection, upload_id: str, now: str) -> bool:
+def expire_session(connection: Connection, session_id: str, now: str) -> bool:
     """End an open session as `expired`. Returns False if it hasn't expired or has ended."""
     cursor = connection.execute(
         "UPDATE uploads SET status = 'expired' WHERE id = :id AND status = 'open' AND expires_at <= :now",
-        {"id": upload_id, "now": now},
+        {"id": session_id, "now": now},
     )
     return cursor.rowcount == 1
 
@@ -179,7 +179,7 @@ def list_expired_ids(connection: Connection, now: str) -> list[str]:
     return [row["id"] for row in rows]
 
 
-def list_open_uploads(connection: Connection, bucket_id: str, after_id: str, limit: int) -> list[UploadRow]:
+def list_open_of_bucket(connection: Connection, bucket_id: str, after_id: str, limit: int) -> list[SessionRow]:
     """List the bucket's open sessions, ordered by id, after `after_id`.
 
     The cast makes SQLite sort the few open sessions instead of scanning all sessions by id.
@@ -190,14 +190,31 @@ def list_open_uploads(connection: Connection, bucket_id: str, after_id: str, lim
         " ORDER BY CAST(id AS TEXT) LIMIT :limit",
         {"bucket_id": bucket_id, "after_id": after_id, "limit": limit},
     ).fetchall()
-    return [UploadRow.from_row(row) for row in rows]
+    return [SessionRow.from_row(row) for row in rows]
 
 
-def update_buckets(connection: Connection, upload_id: str, bucket_ids: Sequence[str]) -> None:
+def list_open_of_team(connection: Connection, team_id: str, after_id: str, limit: int) -> list[SessionRow]:
+    rows = connection.execute(
+        "SELECT * FROM uploads WHERE status = 'open' AND team_id = :team_id AND id > :after ORDER BY id LIMIT :limit",
+        {"team_id": team_id, "after": after_id, "limit": limit},
+    ).fetchall()
+    return [SessionRow.from_row(row) for row in rows]
+
+
+def list_of_team_among(connection: Connection, team_id: str, session_ids: Collection[str]) -> list[str]:
+    """Return which of the upload sessions belong to the team."""
+    rows = connection.execute(
+        "SELECT id FROM uploads WHERE team_id = :team_id AND id IN (SELECT value FROM json_each(:ids))",
+        {"team_id": team_id, "ids": json.dumps(sorted(session_ids))},
+    ).fetchall()
+    return [row["id"] for row in rows]
+
+
+def update_buckets(connection: Connection, session_id: str, bucket_ids: Sequence[str]) -> None:
     """Change the buckets of an open session."""
     connection.execute(
         "UPDATE uploads SET bucket_ids = :bucket_ids WHERE id = :id AND status = 'open'",
-        {"id": upload_id, "bucket_ids": json.dumps(bucket_ids)},
+        {"id": session_id, "bucket_ids": json.dumps(bucket_ids)},
     )
 
 
@@ -206,12 +223,21 @@ def list_open_ids(connection: Connection) -> set[str]:
     return {row["id"] for row in connection.execute("SELECT id FROM uploads WHERE status = 'open'").fetchall()}
 
 
+def list_open_among(connection: Connection, session_ids: Collection[str]) -> set[str]:
+    """Return which of the upload sessions are open."""
+    rows = connection.execute(
+        "SELECT id FROM uploads WHERE status = 'open' AND id IN (SELECT value FROM json_each(:ids))",
+        {"ids": json.dumps(sorted(session_ids))},
+    ).fetchall()
+    return {row["id"] for row in rows}
+
+
 @dataclass(frozen=True, slots=True)
 class PackMember:
     """The columns of an upload session that are needed to receive a pack."""
 
     id: str
-    #: Status of the session (see `store.rows.uploads`).
+    #: Status of the session (see `store.rows.sessions`).
     status: str
     generation: int
     size_bytes: int
