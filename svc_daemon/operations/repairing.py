@@ -29,10 +29,10 @@ from svc_daemon.store.files.inspections import DataFolders
 from svc_daemon.store.files.staging import HEAD_BYTES
 from svc_daemon.store.rows import tasks
 from svc_daemon.store.rows.buckets import BucketRow, create_bucket, find_bucket, touch_buckets_of
+from svc_daemon.store.rows.sources.detachments import create_detachment
 from svc_daemon.store.rows.sources.memberships import schedule_syncs, suspend_syncs
 from svc_daemon.store.rows.sources.sources import SourceRow, find_source, update_content, update_state
 from svc_daemon.store.rows.teams import create_team, find_team
-from svc_daemon.store.rows.tombstones import create_detachment
 from svc_daemon.wire.events import EventType
 from svc_daemon.wire.light.error_codes import SourceErrorCode
 

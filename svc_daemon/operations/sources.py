@@ -37,6 +37,7 @@ from svc_daemon.store.rows.batches import end_batch
 from svc_daemon.store.rows.buckets import BucketRow, list_revisions, touch_buckets_of
 from svc_daemon.store.rows.keys import KeyRow
 from svc_daemon.store.rows.sources import listings
+from svc_daemon.store.rows.sources.detachments import begin_retitle, create_detachment, end_retitle
 from svc_daemon.store.rows.sources.listings import FailureGroup, SourceFilter
 from svc_daemon.store.rows.sources.memberships import SyncClaim, create_memberships, suspend_syncs
 from svc_daemon.store.rows.sources.recognized_pages import delete_pages
@@ -49,7 +50,6 @@ from svc_daemon.store.rows.sources.sources import (
     update_state,
 )
 from svc_daemon.store.rows.tasks import create_tasks
-from svc_daemon.store.rows.tombstones import begin_retitle, create_detachment, end_retitle
 from svc_daemon.wire.events import EventType
 from svc_daemon.wire.light.error_codes import ErrorCode
 from svc_daemon.wire.sources import ProviderState, RefreshChoice

@@ -17,7 +17,7 @@ from svc_daemon.operations.shared.claims import latest_lease_s
 from svc_daemon.operations.shared.events import forget_events
 from svc_daemon.operations.shared.usage import record_usage
 from svc_daemon.process.contexts import Context, Wake
-from svc_daemon.store.rows.tombstones import has_overlooked
+from svc_daemon.store.rows.overdue_work import has_overlooked
 from svc_daemon.workers.runners import LONGEST_S, Worker
 
 T = TypeVar("T")

@@ -27,7 +27,7 @@ WHOLE = {"keys.list_keys", "memberships.list_searched_places", "memberships.rene
 WHOLE |= {"copies.list_stored", "teams.list_facts", "buckets.raise_revisions"}
 WHOLE |= {"sources.list_all_blobs", "sources.list_all_ids", "tasks.count_open", "tasks.count_open_by_type"}
 WHOLE |= {"keys.revoke_key", "tasks.count_open_of_team", "keys.list_watchers", "keys.forget_watchers"}
-WHOLE |= {"tombstones.has_far_pauses", "tombstones.recall_far_pauses", "tasks.list_expired"}
+WHOLE |= {"overdue_work.has_far_pauses", "overdue_work.recall_far_pauses", "tasks.list_expired"}
 WHOLE |= {"teams.find_team", "teams.list_team_ids", "teams.list_teams"}
 WHOLE |= {"tombstones.list_deleted_blobs", "sessions.list_open_ids", "sessions.list_open_of_bucket"}
 # A team is removed once, and its rows in many tables can only be found by reading all of them.

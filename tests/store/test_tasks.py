@@ -7,9 +7,9 @@ import pytest
 
 from svc_daemon.databases.contract import Connection
 from svc_daemon.store.rows import tasks
+from svc_daemon.store.rows.sources.detachments import create_detachment, list_detachments
 from svc_daemon.store.rows.sources.memberships import claim_syncs, next_sync_due, schedule_syncs, withdraw_syncs
 from svc_daemon.store.rows.tasks import TaskRow, claim_task, finish_task, list_expired, park_task, retry_task
-from svc_daemon.store.rows.tombstones import create_detachment, list_detachments
 from svc_daemon.wire.sources import SourceError
 from svc_daemon.wire.tasks import INDEXING, REBUILD
 from tests.store.rows import LATER, NOW, OURS, THEIRS, add_bucket, add_source, add_task, table

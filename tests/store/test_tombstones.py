@@ -10,18 +10,16 @@ from hypothesis import strategies as st
 
 from svc_daemon.databases.contract import Connection
 from svc_daemon.store.rows import webhook_deliveries
-from svc_daemon.store.rows.tombstones import (
+from svc_daemon.store.rows.overdue_work import has_overlooked
+from svc_daemon.store.rows.sources.detachments import (
     begin_retitle,
-    create_tombstone,
     delete_detachment,
     end_retitle,
     end_retitles,
-    find_successor,
-    finish_tombstone,
     has_expired_retitles,
-    has_overlooked,
     list_detachments,
 )
+from svc_daemon.store.rows.tombstones import create_tombstone, find_successor, finish_tombstone
 from svc_daemon.store.rows.webhook_deliveries import DeliveryRow, get_delivery, list_due
 from svc_daemon.wire.light.webhook_calls import DELIVERED, GIVEN_UP, PENDING, Standing
 from tests.store.rows import LATER, NOW, OURS, THEIRS, add_bucket, add_source, add_task, undone

@@ -23,6 +23,7 @@ from svc_daemon.process.contexts import Context
 from svc_daemon.process.indexing_scheduler import IndexingScheduler
 from svc_daemon.store.rows.buckets import touch_buckets, touch_buckets_of
 from svc_daemon.store.rows.events import NewEvent
+from svc_daemon.store.rows.sources.detachments import create_detachment, list_detached
 from svc_daemon.store.rows.sources.memberships import activate_memberships, schedule_syncs
 from svc_daemon.store.rows.sources.recognized_pages import has_progress
 from svc_daemon.store.rows.sources.sources import (
@@ -46,7 +47,6 @@ from svc_daemon.store.rows.tasks import (
     retry_task,
     succeed_task,
 )
-from svc_daemon.store.rows.tombstones import create_detachment, list_detached
 from svc_daemon.wire.events import EventType
 from svc_daemon.wire.light.error_codes import SourceErrorCode
 from svc_daemon.wire.sources import SourceError

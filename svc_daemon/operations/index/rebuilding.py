@@ -33,6 +33,7 @@ from svc_daemon.provider.errors import ProviderError
 from svc_daemon.store.rows import tasks
 from svc_daemon.store.rows.buckets import touch_buckets_of, touch_buckets_of_team
 from svc_daemon.store.rows.sources import memberships
+from svc_daemon.store.rows.sources.detachments import create_detachment
 from svc_daemon.store.rows.sources.memberships import find_next_older, find_next_rechunk
 from svc_daemon.store.rows.sources.refreshes import end_swap
 from svc_daemon.store.rows.sources.sources import (
@@ -43,7 +44,6 @@ from svc_daemon.store.rows.sources.sources import (
     update_state,
 )
 from svc_daemon.store.rows.tasks import TaskRow, find_last_rebuild, find_open_rebuild
-from svc_daemon.store.rows.tombstones import create_detachment
 from svc_daemon.wire.events import EventType
 from svc_daemon.wire.light.error_codes import ErrorCode
 from svc_daemon.wire.tasks import INDEXING, REBUILD

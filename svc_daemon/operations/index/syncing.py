@@ -19,9 +19,7 @@ from svc_daemon.provider.errors import DocumentMissing, ProviderError
 from svc_daemon.store.files.contract import gather
 from svc_daemon.store.rows.buckets import touch_buckets
 from svc_daemon.store.rows.sources import memberships
-from svc_daemon.store.rows.sources.memberships import SyncClaim
-from svc_daemon.store.rows.sources.sources import SourceRow, find_source, find_sources, update_state
-from svc_daemon.store.rows.tombstones import (
+from svc_daemon.store.rows.sources.detachments import (
     Detachment,
     create_detachment,
     delete_detachment,
@@ -29,6 +27,8 @@ from svc_daemon.store.rows.tombstones import (
     has_expired_retitles,
     list_detachments,
 )
+from svc_daemon.store.rows.sources.memberships import SyncClaim
+from svc_daemon.store.rows.sources.sources import SourceRow, find_source, find_sources, update_state
 
 log = logging.getLogger(__name__)
 

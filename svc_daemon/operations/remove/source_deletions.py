@@ -17,10 +17,11 @@ from svc_daemon.operations.shared.events import record_events, source_event
 from svc_daemon.operations.shared.outcomes import record_outcomes
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.rows.keys import KeyRow
+from svc_daemon.store.rows.sources.detachments import create_detachment
 from svc_daemon.store.rows.sources.memberships import delete_membership, delete_memberships, schedule_syncs
 from svc_daemon.store.rows.sources.sources import SourceRow, delete_source, find_source
 from svc_daemon.store.rows.tasks import cancel_tasks
-from svc_daemon.store.rows.tombstones import create_detachment, create_tombstone
+from svc_daemon.store.rows.tombstones import create_tombstone
 from svc_daemon.wire.events import EventType
 from svc_daemon.wire.light.error_codes import ErrorCode
 

@@ -20,9 +20,9 @@ from svc_daemon.process.contexts import Context
 from svc_daemon.process.locks import session_lock
 from svc_daemon.provider.errors import IndexDamaged, ProviderError
 from svc_daemon.store.files.contract import SweptStores
-from svc_daemon.store.rows import sessions, teams, tombstones
+from svc_daemon.store.rows import ended_rows, overdue_work, sessions, teams, tombstones
 from svc_daemon.store.rows.idempotency import delete_expired_answers
-from svc_daemon.store.rows.sources import memberships, sources
+from svc_daemon.store.rows.sources import detachments, memberships, sources
 from svc_daemon.store.rows.tasks import find_last_rebuild, is_in_maintenance
 from svc_daemon.store.rows.tombstones import Tombstone
 
@@ -96,13 +96,13 @@ async def forget_ended(context: Context) -> int:
     days = max(context.limits.history_days, context.limits.idempotency_days + 1)
     oldest = context.clock.timestamp(-86400 * days)
     count = 0
-    for kind in tombstones.KINDS:
+    for kind in ended_rows.KINDS:
         ended = [""]
         while ended:
-            listing = partial(tombstones.list_ended, kind=kind, oldest=oldest, after=ended[-1], limit=STEP_LIMIT)
+            listing = partial(ended_rows.list_ended, kind=kind, oldest=oldest, after=ended[-1], limit=STEP_LIMIT)
             ended = await context.read_in_thread(listing)
             if ended:
-                await context.write(partial(tombstones.delete_ended, kind=kind, ids=ended))
+                await context.write(partial(ended_rows.delete_ended, kind=kind, ids=ended))
             count += len(ended)
     return count
 
@@ -138,7 +138,7 @@ async def sweep_objects(context: Context, after: str) -> str | None:
     old_blobs = {each.blob: each for each in page if each.blob and each.modified_at < blobs_before}
     old_parts = [each for each in page if each.session_id and each.modified_at < parts_before]
     session_ids = {each.session_id for each in old_parts if each.session_id}
-    named = context.read(lambda connection: tombstones.list_named_blobs(connection, old_blobs))
+    named = context.read(lambda connection: sources.list_named_blobs(connection, old_blobs))
     open_ids = context.read(lambda connection: sessions.list_open_among(connection, session_ids))
     unnamed = [each.key for name, each in old_blobs.items() if name not in named]
     ended = [each.key for each in old_parts if each.session_id not in open_ids]
@@ -153,10 +153,12 @@ async def recall_far_pauses(context: Context) -> int:
     now, latest = context.clock.timestamp(), context.clock.timestamp(task_retries.FURTHEST_DUE_S)
     latest_call = context.clock.timestamp(max(task_retries.FURTHEST_DUE_S, 2 * context.limits.webhook_retry_seconds))
     latest_refresh = context.clock.timestamp(LONGEST_EVERY_S * (1 + SPREAD))
-    if not context.read(lambda connection: tombstones.has_far_pauses(connection, latest, latest_call, latest_refresh)):
+    if not context.read(
+        lambda connection: overdue_work.has_far_pauses(connection, latest, latest_call, latest_refresh)
+    ):
         return 0
     recalled = await context.write(
-        lambda connection: tombstones.recall_far_pauses(connection, now, latest, latest_call, latest_refresh)
+        lambda connection: overdue_work.recall_far_pauses(connection, now, latest, latest_call, latest_refresh)
     )
     wakes = context.wakes
     for waiting in (wakes.indexing, wakes.syncing, wakes.cascading, wakes.delivering, wakes.refreshing):
@@ -231,7 +233,7 @@ async def _reconcile_team(context: Context, team_id: str) -> int:
         context.wakes.indexing.set()
     misplaced &= active.keys()
     for source_id in misplaced:
-        await context.write(partial(tombstones.create_detachment, team_id=team_id, source_id=source_id))
+        await context.write(partial(detachments.create_detachment, team_id=team_id, source_id=source_id))
         context.wakes.syncing.set()
     return len(orphans) + count + len(misplaced)
 

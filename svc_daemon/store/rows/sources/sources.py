@@ -1,11 +1,11 @@
 """Sources: one row for each file, page or question, with its buckets and its latest task."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from svc_daemon.core import readiness
+from svc_daemon.core import ids, readiness
 from svc_daemon.databases.contract import Connection, Row, values_of
 from svc_daemon.errors import NotFound
 from svc_daemon.store.stored_json import read_objects, read_texts
@@ -311,6 +311,16 @@ def list_all_blobs(connection: Connection) -> dict[str, int]:
     """Map the blob name of every source to its size in bytes."""
     rows = connection.execute("SELECT COALESCE(blob, id) AS name, size_bytes FROM sources").fetchall()
     return {row["name"]: row["size_bytes"] for row in rows}
+
+
+def list_named_blobs(connection: Connection, names: Collection[str]) -> set[str]:
+    """Return the names that sources have. Names without a source id are returned too, since they can't be looked up."""
+    source_ids = {name: ids.source_of(name) for name in names}
+    rows = connection.execute(
+        "SELECT COALESCE(blob, id) AS name FROM sources WHERE id IN (SELECT value FROM json_each(:ids))",
+        {"ids": json.dumps(sorted(filter(None, source_ids.values())))},
+    ).fetchall()
+    return {row["name"] for row in rows} | {name for name, source_id in source_ids.items() if source_id is None}
 
 
 def generations_of(valid_from: int | None, generation: int) -> range:
