@@ -27,8 +27,8 @@ from svc_daemon.operations.shared.authorization import (
     get_reachable_source,
     get_usable_bucket,
 )
-from svc_daemon.operations.shared.claims import lease_end_s
 from svc_daemon.operations.shared.events import record_events, source_event
+from svc_daemon.operations.shared.leases import lease_end_s
 from svc_daemon.operations.shared.schedules import with_schedule
 from svc_daemon.process.contexts import Context
 from svc_daemon.provider.contract import StoredText

@@ -7,7 +7,7 @@ import asyncio
 import logging
 from functools import partial
 
-from svc_daemon.operations.shared.claims import UNREADABLE
+from svc_daemon.operations.shared.leases import UNREADABLE
 from svc_daemon.operations.webhook_deliveries import deliver, give_up
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.rows.webhook_deliveries import list_due, next_delivery_due

@@ -31,7 +31,7 @@ from svc_daemon.extract.documents import WAVE_DOCUMENTS, ExtractionFailed, Needs
 from svc_daemon.extract.extractors import Extractor
 from svc_daemon.operations.index import documents, indexing, scans
 from svc_daemon.operations.index import extraction as extracting
-from svc_daemon.operations.shared.claims import UNREADABLE, abandon
+from svc_daemon.operations.shared.leases import UNREADABLE, abandon
 from svc_daemon.process.contexts import Context
 from svc_daemon.process.indexing_scheduler import IndexingScheduler
 from svc_daemon.provider.errors import IndexDamaged, ProviderError

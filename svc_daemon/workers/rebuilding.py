@@ -17,7 +17,7 @@ from svc_daemon.operations.index import damage, documents, rebuilding
 from svc_daemon.operations.index import extraction as extracting
 from svc_daemon.operations.index.extraction import SourceReading
 from svc_daemon.operations.index.indexing import WAVE_BYTES
-from svc_daemon.operations.shared.claims import park
+from svc_daemon.operations.shared.leases import park
 from svc_daemon.process.contexts import Context
 from svc_daemon.process.resource_shortages import Short
 from svc_daemon.provider.errors import IndexDamaged, ProviderError

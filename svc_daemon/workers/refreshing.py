@@ -22,7 +22,7 @@ from svc_daemon.extract.extractors import Extractor
 from svc_daemon.fetch.contract import Fetched
 from svc_daemon.operations.index.extraction import SourceReading
 from svc_daemon.operations.ingest import files, refreshing
-from svc_daemon.operations.shared.claims import UNREADABLE
+from svc_daemon.operations.shared.leases import UNREADABLE
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.files.contract import discarding
 from svc_daemon.store.rows.sources.refreshes import DueRefresh, list_due_refreshes, next_refresh_due

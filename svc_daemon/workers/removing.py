@@ -23,7 +23,7 @@ from svc_daemon.operations.remove.team_removals import (
     remove_index,
     remove_rows,
 )
-from svc_daemon.operations.shared.claims import park
+from svc_daemon.operations.shared.leases import park
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.rows.tasks import TaskRow
 from svc_daemon.wire.tasks import CASCADE, TEAM_REMOVAL

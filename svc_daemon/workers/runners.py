@@ -9,7 +9,7 @@ from functools import partial
 
 from svc_daemon.core.times import from_text
 from svc_daemon.errors import StorageError
-from svc_daemon.operations.shared.claims import extend_claims, park
+from svc_daemon.operations.shared.leases import extend_leases, park
 from svc_daemon.process.contexts import Context, Wake
 from svc_daemon.store.rows.tasks import TaskRow, next_attempt_due
 
@@ -150,7 +150,7 @@ async def keep_leases(context: Context, tasks: Sequence[TaskRow]) -> None:
     while True:
         await asyncio.sleep(pause_s)
         try:
-            await extend_claims(context, tasks)
+            await extend_leases(context, tasks)
             pause_s = beat_s
         except StorageError:
             # Retry soon: after the lease expires, another worker can claim the task.

@@ -13,8 +13,8 @@ from svc_daemon.operations.index.vectors import forget_offers
 from svc_daemon.operations.remove import sweeping
 from svc_daemon.operations.remove.setting_aside import clear_held, forget_set_aside_files
 from svc_daemon.operations.service_status import forget_silent_watchers
-from svc_daemon.operations.shared.claims import latest_lease_s
 from svc_daemon.operations.shared.events import forget_events
+from svc_daemon.operations.shared.leases import latest_lease_s
 from svc_daemon.operations.shared.usage import record_usage
 from svc_daemon.process.contexts import Context, Wake
 from svc_daemon.store.rows.overdue_work import has_overlooked

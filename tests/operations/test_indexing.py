@@ -14,7 +14,7 @@ from svc_daemon.operations.index import documents, indexing, syncing
 from svc_daemon.operations.index.documents import IndexEntry
 from svc_daemon.operations.index.indexing import Failure, IndexedDocument, IndexingClaim
 from svc_daemon.operations.remove import sweeping
-from svc_daemon.operations.shared import claims as tasks
+from svc_daemon.operations.shared import leases
 from svc_daemon.process.indexing_scheduler import IndexingScheduler
 from svc_daemon.settings.limits import Limits
 from svc_daemon.wire.light.error_codes import SourceErrorCode
@@ -77,7 +77,7 @@ def test_a_heartbeat_extends_a_lease_and_an_expired_lease_requeues_the_task(daem
     held = claim(daemon)
     daemon.advance(29)
     assert release(daemon) == 0
-    daemon.loop.run(tasks.extend_claims(daemon.context, [held.task]))
+    daemon.loop.run(leases.extend_leases(daemon.context, [held.task]))
     for seconds, released in ((29, 0), (2, 1)):
         daemon.advance(seconds)
         assert release(daemon) == released, seconds
@@ -148,7 +148,7 @@ def test_a_stale_claim_changes_nothing(daemon: Daemon) -> None:
     run(indexing.fail_indexing(daemon.context, [(stale, CRASHED)], jitter=0))
     run(indexing.park_indexing(daemon.context, [stale]))
     indexing.note_progress(daemon.context, stale, 9)
-    run(tasks.extend_claims(daemon.context, [stale.task]))
+    run(leases.extend_leases(daemon.context, [stale.task]))
     assert shown(daemon, source_id) == before
 
 

@@ -27,7 +27,7 @@ from svc_daemon.operations.remove.team_removals import (
     remove_contents,
     remove_rows,
 )
-from svc_daemon.operations.shared.claims import park
+from svc_daemon.operations.shared.leases import park
 from svc_daemon.paths import DataFiles
 from svc_daemon.server.server import open_context
 from svc_daemon.settings.limits import Limits

@@ -16,8 +16,8 @@ from svc_daemon.extract.documents import WAVE_DOCUMENTS
 from svc_daemon.operations.index.documents import IndexEntry
 from svc_daemon.operations.index.extraction import SourceReading, list_chunkings
 from svc_daemon.operations.index.syncing import take_place
-from svc_daemon.operations.shared.claims import UNREADABLE, abandon, latest_lease_s, lease_end_s
 from svc_daemon.operations.shared.events import record_events, source_event
+from svc_daemon.operations.shared.leases import UNREADABLE, abandon, latest_lease_s, lease_end_s
 from svc_daemon.operations.shared.outcomes import record_outcomes
 from svc_daemon.process.contexts import Context
 from svc_daemon.process.indexing_scheduler import IndexingScheduler

@@ -24,8 +24,8 @@ from svc_daemon.operations.index import documents
 from svc_daemon.operations.index.extraction import SourceReading, find_reading, list_chunkings
 from svc_daemon.operations.index.indexing import indexed, put_back
 from svc_daemon.operations.keys import get_team
-from svc_daemon.operations.shared.claims import claim_next
 from svc_daemon.operations.shared.events import maintenance_event, record_events, source_event
+from svc_daemon.operations.shared.leases import claim_next
 from svc_daemon.operations.sources import requeue
 from svc_daemon.process.contexts import Context
 from svc_daemon.process.resource_shortages import Short

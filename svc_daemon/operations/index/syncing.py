@@ -11,7 +11,7 @@ from functools import partial
 from svc_daemon.core import readiness, task_retries
 from svc_daemon.databases.contract import Connection, Exclusive
 from svc_daemon.operations.remove.source_deletions import give_places
-from svc_daemon.operations.shared.claims import latest_lease_s, lease_end_s
+from svc_daemon.operations.shared.leases import latest_lease_s, lease_end_s
 from svc_daemon.operations.shared.outcomes import record_outcomes
 from svc_daemon.operations.sources import requeue
 from svc_daemon.process.contexts import Context

@@ -15,8 +15,8 @@ from svc_daemon.operations.ingest.sessions import get_session
 from svc_daemon.operations.remove.source_deletions import leave_bucket, remove_source
 from svc_daemon.operations.shared.authorization import get_reachable_bucket
 from svc_daemon.operations.shared.batch_items import end_batches
-from svc_daemon.operations.shared.claims import claim_next, lease_end_s
 from svc_daemon.operations.shared.events import bucket_event, record_events
+from svc_daemon.operations.shared.leases import claim_next, lease_end_s
 from svc_daemon.process.contexts import Context
 from svc_daemon.process.locks import session_lock
 from svc_daemon.store.rows import buckets, sessions

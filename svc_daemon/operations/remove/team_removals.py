@@ -18,7 +18,7 @@ from svc_daemon.operations.remove.bucket_deletions import end_session
 from svc_daemon.operations.remove.setting_aside import count_set_aside_files
 from svc_daemon.operations.remove.source_deletions import remove_source
 from svc_daemon.operations.remove.sweeping import clean_tombstones
-from svc_daemon.operations.shared.claims import claim_next
+from svc_daemon.operations.shared.leases import claim_next
 from svc_daemon.process.contexts import Context
 from svc_daemon.provider.errors import IndexDamaged
 from svc_daemon.store.migrations import list_tables

@@ -1,4 +1,4 @@
-"""Claims the next background task of a type, and extends leases on claimed tasks."""
+"""Leases on tasks: the claim that begins one, how long it lasts, and how it is extended or given up."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -67,7 +67,7 @@ async def abandon(context: Context, task_id: str) -> None:
     await context.write(lambda connection: tasks.abandon_task(connection, task_id, error, now))
 
 
-async def extend_claims(context: Context, claimed: Sequence[TaskRow]) -> None:
+async def extend_leases(context: Context, claimed: Sequence[TaskRow]) -> None:
     """Extend the worker's lease on these tasks."""
     until_s = lease_end_s(context)
 
