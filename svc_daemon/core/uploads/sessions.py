@@ -28,7 +28,7 @@ from svc_daemon.errors import ServiceError
 from svc_daemon.wire.light.error_codes import ErrorCode
 
 PENDING, UPLOADING, UPLOADED = "pending", "uploading", "uploaded"
-FINALIZED, CANCELED, EXPIRED = "finalized", "canceled", "expired"
+OPEN, FINALIZED, CANCELED, EXPIRED = "open", "finalized", "canceled", "expired"
 
 _RANGE = re.compile(r"bytes (?:(\d{1,15})-(\d{1,15})|\*)/(\d{1,15}|\*)", re.ASCII)
 
@@ -82,6 +82,13 @@ def parse_range(text: str | None) -> ContentRange | None:
     if first is not None and last is not None and (last < first or (total is not None and last >= total)):
         raise refusal("Content-Range", f"{text!r} ends before it begins, or behind its total.")
     return ContentRange(first, last, total)
+
+
+def is_expired(stored_status: str, expires_at: str, now: str) -> bool:
+    """Whether the session's time is over. The sweeper stores this later, when it deletes the session's bytes."""
+    if stored_status != OPEN:
+        return stored_status == EXPIRED
+    return now >= expires_at
 
 
 def state_of(stored_status: str, received_bytes: int, size_bytes: int, *, is_expired: bool) -> str:

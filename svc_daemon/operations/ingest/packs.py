@@ -75,6 +75,6 @@ async def _read_progress(context: Context, batch_id: str) -> PackProgress:
     received_bytes, size_bytes = packs.received_bytes(items), sum(item.size_bytes for item in items)
     statuses = {sessions.CANCELED if member.status == sessions.FAILED else member.status for member in members}
     now = context.clock.timestamp()
-    is_expired = any(member.status == sessions.OPEN and now >= member.expires_at for member in members)
+    is_expired = any(rules.is_expired(member.status, member.expires_at, now) for member in members)
     state = packs.state_of(statuses, received_bytes, size_bytes, is_expired=is_expired)
     return PackProgress(items, state, received_bytes, size_bytes)

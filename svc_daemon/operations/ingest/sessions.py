@@ -101,7 +101,7 @@ async def reopen_session(context: Context, session_id: str) -> SessionRow:
     If the session has expired before it was finished, renew the session with a new token.
     """
     found = context.read(lambda connection: get_session(connection, session_id))
-    if found.status not in (store.OPEN, store.EXPIRED) or context.clock.timestamp() < found.expires_at:
+    if not rules.is_expired(found.status, found.expires_at, context.clock.timestamp()):
         return found
     lives = lifetime(context)
 
@@ -162,7 +162,7 @@ def _judge(session: SessionRow, stored_bytes: int, now: str) -> SessionProgress:
     """Compute the session's state. The bytes of a finalized session have become the source's blob."""
     received_bytes = session.size_bytes if session.status == store.FINALIZED else stored_bytes
     status = rules.CANCELED if session.status == store.FAILED else session.status
-    is_expired = now >= session.expires_at
+    is_expired = rules.is_expired(status, session.expires_at, now)
     state = rules.state_of(status, received_bytes, session.size_bytes, is_expired=is_expired)
     return SessionProgress(session, state, received_bytes)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from svc_daemon.core import readiness
 from svc_daemon.core.uploads import batches as rules
 from svc_daemon.core.uploads.batches import RollUp
+from svc_daemon.core.uploads.sessions import is_expired
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations.shared.events import record_events
@@ -42,8 +43,8 @@ def list_items(
     """
     items = [_item(member, now) for member in members]
     states = [(item.state, item.ready) for item in items]
-    is_expired = _EXPIRED in [item.error for item in items]
-    return rules.roll_up(states, is_expired=is_expired, is_finalized=is_finalized), items
+    has_expired = _EXPIRED in [item.error for item in items]
+    return rules.roll_up(states, is_expired=has_expired, is_finalized=is_finalized), items
 
 
 def end_batches(
@@ -83,10 +84,9 @@ def _item(member: BatchMember, now: str) -> BatchItemStatus:
         return BatchItemStatus(
             member, rules.GIVEN_UP, ready=False, error=ServiceError(ErrorCode.SESSION_CANCELED).as_error()
         )
-    is_finalized = member.session_status == sessions.FINALIZED
-    if member.session_status == sessions.EXPIRED or (now >= member.expires_at and not is_finalized):
+    if is_expired(member.session_status, member.expires_at, now):
         return BatchItemStatus(member, rules.GIVEN_UP, ready=False, error=_EXPIRED)
-    if not is_finalized:
+    if member.session_status != sessions.FINALIZED:
         return BatchItemStatus(member, rules.PENDING, ready=False, error=None)
     if member.source_status is None:
         return BatchItemStatus(

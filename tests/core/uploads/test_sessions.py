@@ -41,6 +41,12 @@ def test_the_state_follows_from_stored_status_and_received_bytes(
     assert sessions.state_of(stored, received, SIZE, is_expired=True) == state_when_expired
 
 
+@pytest.mark.parametrize(("now", "is_open_expired"), [("1", False), ("2", True), ("3", True)])
+def test_open_session_expires_at_its_end_and_an_ended_one_stays_as_it_was(now: str, is_open_expired: bool) -> None:
+    expired = {status: sessions.is_expired(status, "2", now) for status in ("open", "expired", "finalized", "canceled")}
+    assert expired == {"open": is_open_expired, "expired": True, "finalized": False, "canceled": False}
+
+
 NONCE, HASH = "0123456789abcdef" * 2, "f" * 64
 
 #: Objects as (offset, size), with their chain as (offset, size, skipped bytes).
