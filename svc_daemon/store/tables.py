@@ -5,7 +5,7 @@ Most tables have a class for their rows, with a field for each column: it lists 
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache, lru_cache
 from typing import Any
 
@@ -16,16 +16,21 @@ Values = Sequence[str | int | float | None]
 
 
 @cache
+def _columns_of(row: Any) -> tuple[str, ...]:
+    return tuple(each.name for each in fields(row))
+
+
+@cache
 def insertion(row: Any, table: str, *others: str) -> str:
     """Return the statement that inserts a row of this class. `others` are its fields that are no columns."""
-    names = [name for name in row.__slots__ if name not in others]
+    names = [name for name in _columns_of(row) if name not in others]
     return f"INSERT INTO {table} ({', '.join(names)}) VALUES (:{', :'.join(names)})"  # noqa: S608
 
 
 def column_values(row: Any) -> dict[str, Any]:
     """Return the row's values by column, as they are stored. `from_row` of its class is the inverse."""
     values = {}
-    for name in row.__slots__:
+    for name in _columns_of(row.__class__):
         value = values[name] = getattr(row, name)
         if isinstance(value, tuple):
             values[name] = _stored_texts(value)

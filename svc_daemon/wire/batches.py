@@ -7,23 +7,17 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from svc_daemon.wire.light.errors import ErrorBody
-from svc_daemon.wire.requests import NoDryRunBody, UploadBody
+from svc_daemon.wire.requests import FileDescription, NoDryRunBody, UploadBody
 
 ClientFileId = Annotated[str, Field(min_length=1, max_length=255)]
 #: Fields that describe a file, and may be in either of its two places in a batch.
-DESCRIPTION = ("title", "tags", "metadata", "sha256", "replaces", "mapping")
+DESCRIPTION = tuple(FileDescription.model_fields)
 
 
-class ItemFields(NoDryRunBody):
+class ItemFields(NoDryRunBody, FileDescription):
     """The fields that describe one file of the batch, in the manifest's item or in the entry of `files`."""
 
     client_file_id: ClientFileId
-    title: str | None = None
-    tags: list[str] = Field(default_factory=list)
-    metadata: dict[str, Any] = Field(default_factory=dict)
-    sha256: str | None = None
-    replaces: str | None = None
-    mapping: str | None = None
     #: Always refused: only URL imports can have a webhook.
     webhook: Any = None
 

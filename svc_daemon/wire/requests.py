@@ -80,6 +80,22 @@ class UploadBody(RequestBody):
         return without_webhook(fields)
 
 
+class SourceDescription(RequestBody):
+    """The fields of a body that describe a new source of any kind."""
+
+    tags: list[str] = Field(default_factory=list)
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    replaces: str | None = None
+    mapping: str | None = None
+
+
+class FileDescription(SourceDescription):
+    """The fields of a body that describe a new source which is made from a file."""
+
+    title: str | None = None
+    sha256: str | None = None
+
+
 def without_webhook(fields: Any) -> Any:
     """Return the fields. Raises PydanticCustomError if a field of them, at any depth, is a webhook."""
     if faults := [(path, NO_WEBHOOK) for path in _webhooks_below((), fields)]:

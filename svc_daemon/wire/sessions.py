@@ -1,29 +1,23 @@
 """Models of upload sessions."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from svc_daemon.wire.requests import UploadBody
+from svc_daemon.wire.requests import FileDescription, UploadBody
 
 #: The only strategy: send the bytes to an upload URL, in chunks that can be resumed.
 STRATEGY = "storage_resumable"
 
 
-class UploadCreate(UploadBody):
+class UploadCreate(UploadBody, FileDescription):
     """Body of `POST /v1/buckets/{bucket}/uploads`."""
 
     filename: str
     #: If omitted, the service derives the type from the file's extension or content.
     content_type: str | None = None
     size_bytes: Annotated[int, Field(ge=0)]
-    title: str | None = None
-    tags: list[str] = Field(default_factory=list)
-    metadata: dict[str, Any] = Field(default_factory=dict)
-    sha256: str | None = None
-    replaces: str | None = None
-    mapping: str | None = None
     dry_run: bool = False
 
 

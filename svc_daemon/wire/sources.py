@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, NotRequired
 from pydantic import Field, model_validator
 from typing_extensions import TypedDict
 
-from svc_daemon.wire.requests import NoDryRunBody, RequestBody, UploadBody
+from svc_daemon.wire.requests import FileDescription, NoDryRunBody, RequestBody, SourceDescription, UploadBody
 
 
 class TaskReference(TypedDict):
@@ -339,17 +339,13 @@ class DryRun(TypedDict):
     request_id: str
 
 
-class QaCreate(UploadBody):
+class QaCreate(UploadBody, SourceDescription):
     """Body of `POST /v1/buckets/{bucket}/qa`."""
 
     question: str
     answer: str
     #: Other wordings of the question.
     alternate_questions: list[str] = Field(default_factory=list)
-    tags: list[str] = Field(default_factory=list)
-    metadata: dict[str, Any] = Field(default_factory=dict)
-    replaces: str | None = None
-    mapping: str | None = None
     dry_run: bool = False
 
 
@@ -361,19 +357,13 @@ class Webhook(RequestBody):
     metadata: dict[str, Any] = Field(default_factory=dict)
 
 
-class UrlImport(RequestBody):
+class UrlImport(FileDescription):
     """Body of `POST /v1/buckets/{bucket}/files/import` and `…/pages`."""
 
     url: Annotated[str, Field(min_length=1)]
     webhook: Webhook | None = None
     #: Import the URL even if it leads to a web page instead of a file, or to a file instead of a web page.
     force: bool = False
-    title: str | None = None
-    tags: list[str] = Field(default_factory=list)
-    metadata: dict[str, Any] = Field(default_factory=dict)
-    sha256: str | None = None
-    replaces: str | None = None
-    mapping: str | None = None
     #: Fetch the URL again regularly. For a page that is in the bucket already, this only changes its schedule.
     refresh: RefreshChoice | None = None
     dry_run: bool = False

@@ -30,7 +30,7 @@ BATCH = {
             "8c67b15c8b7d943338779c765d16085531a18613512a00445f0e425e7e72d40b",
         ),
         (
-            lambda: question_fingerprint(DESTINATION, QaPair(question="q", answer="a")),
+            lambda: question_fingerprint(DESTINATION, QaPair(title="q", answer="a")),
             "00dfa9adf6c915515ce608a119a8580db755c13528e34dec669f05a484453480",
         ),
         (

@@ -1,6 +1,7 @@
 """The HTTP handler for an upload in one request: `POST /v1/buckets/{bucket}/files`."""
 
 from dataclasses import replace
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -21,7 +22,7 @@ from svc_daemon.operations.shared.destination_buckets import Destination
 from svc_daemon.operations.shared.idempotency import Creation, find_earlier
 from svc_daemon.settings.limits import Limits
 from svc_daemon.store.files.contract import StagedBytes, discarding
-from svc_daemon.wire.requests import NO_WEBHOOK, UploadBody
+from svc_daemon.wire.requests import NO_WEBHOOK, FileDescription, UploadBody
 from svc_daemon.wire.sources import DryRun, SourceAnswer
 
 
@@ -46,20 +47,19 @@ def _read_fields(form: Form[StagedBytes], limits: Limits) -> FileUpload:
     if "webhook" in fields:
         raise refusal("webhook", NO_WEBHOOK)
     filename = clean_file_name(form.file.filename)
+    sent: dict[str, Any] = {name: fields[name] for name in FileDescription.model_fields if fields.get(name)}
     try:
-        metadata = parse_object(fields["metadata"].encode()) if fields.get("metadata") else {}
+        sent["metadata"] = parse_object(fields["metadata"].encode()) if fields.get("metadata") else {}
     except ServiceError as error:
         raise refusal("metadata", f"must be a JSON object. {error.message}") from error
+    sent["tags"] = source_fields.split_tags(fields.get("tags", ""))
+    body = FileDescription.model_validate(sent)
     return FileUpload(
         filename=filename,
         declared_type=form.file.content_type,
         content_type=media_types.detect(form.file.sink.head, filename, form.file.content_type or ""),
-        title=source_fields.check_title(fields.get("title") or filename, limits),
-        tags=source_fields.check_tags(source_fields.split_tags(fields.get("tags", "")), limits),
-        metadata=source_fields.check_metadata(metadata, limits),
-        mapping=source_fields.check_mapping(fields.get("mapping"), limits),
-        replaces=fields.get("replaces") or None,
-        sha256=source_fields.check_sha256(fields["sha256"]) if fields.get("sha256") else None,
+        **source_fields.check_description(body, body.title or filename, limits),
+        sha256=source_fields.check_sha256(body.sha256),
     )
 
 

@@ -45,12 +45,8 @@ async def take_url(
     wanted = WantedImport(
         kind=kind,
         url=parse_url(body.url),
-        title=source_fields.check_title(body.title, limits) if body.title else None,
-        tags=source_fields.check_tags(body.tags, limits),
-        metadata=source_fields.check_metadata(body.metadata, limits),
-        mapping=source_fields.check_mapping(body.mapping, limits),
-        replaces=body.replaces,
-        sha256=source_fields.check_sha256(body.sha256) if body.sha256 is not None else None,
+        **source_fields.check_description(body, body.title or "", limits),
+        sha256=source_fields.check_sha256(body.sha256),
         force=body.force,
         webhook=webhook,
         refresh=body.refresh and check_choice(creation.key, body.refresh, limits),
@@ -67,7 +63,7 @@ async def take_url(
             "bucket_id": next(iter(destination.ids), None),
             **view_destinations(destination),
             "source_url": str(wanted.url),
-            "title": wanted.title,
+            "title": wanted.title or None,
         }
         return would_create(request, fields)
     outcome = await create_from_url(context, creation, destination, wanted)

@@ -25,14 +25,11 @@ async def create(request: Request) -> Response:
         source_fields.check_question(text, context.limits, f"alternate_questions.{place}")
         for place, text in enumerate(body.alternate_questions)
     ]
+    asked = source_fields.check_question(body.question, context.limits)
     question = QaPair(
-        question=source_fields.check_question(body.question, context.limits),
         answer=source_fields.check_answer(body.answer),
         alternate_questions=tuple(dict.fromkeys(alternates)),
-        tags=source_fields.check_tags(body.tags, context.limits),
-        metadata=source_fields.check_metadata(body.metadata, context.limits),
-        mapping=source_fields.check_mapping(body.mapping, context.limits),
-        replaces=body.replaces,
+        **source_fields.check_description(body, asked, context.limits),
     )
     creation = replace(creation, fingerprint=question_fingerprint(destination, question))
     if is_dry_run(request, body.dry_run):
@@ -44,7 +41,7 @@ async def create(request: Request) -> Response:
             "type": "qa",
             "bucket_id": destination.ids[0],
             **view_destinations(destination),
-            "title": question.question,
+            "title": question.title,
             "size_bytes": len(question.text.encode()),
         }
         return would_create(request, fields)

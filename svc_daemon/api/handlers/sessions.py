@@ -26,8 +26,7 @@ from svc_daemon.core import ids
 from svc_daemon.core.access import api_keys
 from svc_daemon.core.json_bodies import fingerprint
 from svc_daemon.core.uploads import sessions as rules
-from svc_daemon.core.uploads import source_fields
-from svc_daemon.core.uploads.source_fields import clean_file_name
+from svc_daemon.core.uploads.source_fields import check_description, check_sha256, clean_file_name
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations.ingest import sessions as verbs
 from svc_daemon.operations.ingest.files import check_replaces
@@ -168,12 +167,8 @@ def new_session(
         filename=filename,
         content_type=file.content_type or "",
         size_bytes=file.size_bytes,
-        title=source_fields.check_title(body.title or filename, context.limits),
-        tags=source_fields.check_tags(body.tags, context.limits),
-        metadata=source_fields.check_metadata(body.metadata, context.limits),
-        mapping=source_fields.check_mapping(body.mapping, context.limits),
-        replaces=body.replaces,
-        sha256=source_fields.check_sha256(body.sha256) if body.sha256 is not None else None,
+        **check_description(body, body.title or filename, context.limits),
+        sha256=check_sha256(body.sha256),
         batch_id=begun.batch_id,
         client_file_id=begun.client_file_id,
         position=begun.position,

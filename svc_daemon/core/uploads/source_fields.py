@@ -7,7 +7,7 @@ import html
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from svc_daemon.core.json_bodies import refusal
@@ -17,6 +17,7 @@ from svc_daemon.settings.limits import Limits
 from svc_daemon.wire.legacy import DestinationFields, LegacyManifest
 from svc_daemon.wire.light.error_codes import ErrorCode
 from svc_daemon.wire.light.names import MAX_NAME_BYTES, NameFlaw, clean_name, find_fault_of_name, find_flaw
+from svc_daemon.wire.requests import SourceDescription
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 #: One JSON encoder for all calls, since `json.dumps` with these options would create one in each call.
@@ -75,12 +76,56 @@ def check_mapping(mapping: str | None, limits: Limits) -> str | None:
     return check_title(mapping, limits, "mapping") if mapping else None
 
 
-def check_sha256(text: str) -> str:
-    """Return the digest in lower case; raises `invalid_request` unless it has 64 hex digits."""
+def check_sha256(text: str | None) -> str | None:
+    """Return the digest in lower case, if there is one; raises `invalid_request` unless it has 64 hex digits."""
+    if text is None:
+        return None
     digest = text.strip().lower()
     if not _SHA256.fullmatch(digest):
         raise refusal("sha256", "must be 64 hex digits.")
     return digest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Description:
+    """What senders say of a source of any kind.
+
+    A source's row inherits these fields, and so does each value on the way to it: what they are is listed only here.
+    """
+
+    #: Empty as long as only the fetched file or page can say it.
+    title: str
+    tags: tuple[str, ...] = ()
+    metadata: dict[str, Any] = field(default_factory=dict)
+    #: Name of the synced folder (`svc sync`) that owns the source.
+    mapping: str | None = None
+    #: Id of the source that this one replaces when it is ready.
+    replaces: str | None = None
+
+    def description(self) -> dict[str, Any]:
+        """Return these fields by name, for the next value on the way."""
+        return {name: getattr(self, name) for name in _DESCRIBED}
+
+    def meaning(self) -> tuple[Any, ...]:
+        """Return what of it, apart from the title, counts in a request's fingerprint.
+
+        A field that is added later may be part of it only if it is set: stored keys have the fingerprints of today.
+        """
+        return self.tags, self.metadata, self.mapping, self.replaces
+
+
+_DESCRIBED = tuple(each.name for each in fields(Description))
+
+
+def check_description(sent: SourceDescription, title: str, limits: Limits) -> dict[str, Any]:
+    """Return the checked fields of a `Description`, under this title, by name."""
+    return Description(
+        title=title and check_title(title, limits),
+        tags=check_tags(sent.tags, limits),
+        metadata=check_metadata(sent.metadata, limits),
+        mapping=check_mapping(sent.mapping, limits),
+        replaces=sent.replaces,
+    ).description()
 
 
 _SENTENCES = {

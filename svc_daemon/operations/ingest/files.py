@@ -5,12 +5,13 @@ If the daemon crashes before the rows are committed, its next start moves the fi
 
 import asyncio
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from svc_daemon.core import ids, lanes, readiness
 from svc_daemon.core.access import api_keys
 from svc_daemon.core.json_bodies import fingerprint
+from svc_daemon.core.uploads.source_fields import Description
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import CommitUnknown, ServiceError, StorageError
 from svc_daemon.extract.documents import may_share_a_child
@@ -34,19 +35,13 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FileUpload:
+class FileUpload(Description):
     """The fields of an uploaded file's source, already checked."""
 
     filename: str
     content_type: str
     #: The content type that the sender declared.
     declared_type: str | None = None
-    title: str
-    tags: tuple[str, ...] = ()
-    metadata: dict[str, Any] = field(default_factory=dict)
-    mapping: str | None = None
-    #: The id of the source to replace.
-    replaces: str | None = None
     #: The SHA-256 that the sender declared, in hex.
     sha256: str | None = None
 
@@ -211,15 +206,11 @@ def new_source(
         id=source_id,
         team_id=team_id,
         type=readiness.FILE,
-        title=upload.title,
         filename=upload.filename,
         content_type=upload.content_type,
         size_bytes=size_bytes,
         sha256=sha256,
-        tags=upload.tags,
-        metadata=upload.metadata,
-        mapping=upload.mapping,
-        replaces=upload.replaces,
+        **upload.description(),
         batch_id=batch_id,
         places=queued_in(bucket_ids),
         task_id=task_id,
@@ -231,10 +222,6 @@ def new_source(
 
 
 def file_fingerprint(destination: Destination, upload: FileUpload, staged: StagedBytes) -> str:
-    """Return the fingerprint by which a repeated request to create this file is recognized.
-
-    A field that is added later may be part of it only if it is set: stored keys have the fingerprints of today.
-    """
+    """Return the fingerprint by which a repeated request to create this file is recognized."""
     named = (destination.identity, staged.sha256, upload.filename)
-    described = (upload.title, upload.tags, upload.metadata, upload.mapping, upload.replaces)
-    return fingerprint("declared", *named, upload.declared_type, *described)
+    return fingerprint("declared", *named, upload.declared_type, upload.title, *upload.meaning())

@@ -1,11 +1,10 @@
 """Creates Q&A sources: a question with its answer, stored as a short text."""
 
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from svc_daemon.core import readiness
 from svc_daemon.core.json_bodies import fingerprint
-from svc_daemon.core.uploads.source_fields import CONTENT_TYPE, FILE_NAME, question_text
+from svc_daemon.core.uploads.source_fields import CONTENT_TYPE, FILE_NAME, Description, question_text
 from svc_daemon.operations.ingest.files import FileUpload, admit, check_replaces, commit_source, keep_source, new_source
 from svc_daemon.operations.shared.destination_buckets import Destination
 from svc_daemon.operations.shared.idempotency import Creation, replaying
@@ -16,20 +15,15 @@ from svc_daemon.wire.sources import QuestionFields
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QaPair:
-    """A question and its answer, already checked."""
+class QaPair(Description):
+    """A question, which is the title, and its answer, already checked."""
 
-    question: str
     answer: str
     alternate_questions: tuple[str, ...] = ()
-    tags: tuple[str, ...] = ()
-    metadata: dict[str, Any] = field(default_factory=dict)
-    mapping: str | None = None
-    replaces: str | None = None
 
     @property
     def text(self) -> str:
-        return question_text(self.question, self.answer, self.alternate_questions)
+        return question_text(self.title, self.answer, self.alternate_questions)
 
 
 async def create_question(context: Context, request: Creation, destination: Destination, question: QaPair) -> Creation:
@@ -57,14 +51,10 @@ def _new_source(context: Context, team_id: str, question: QaPair, staged: Staged
     upload = FileUpload(
         filename=FILE_NAME,
         content_type=CONTENT_TYPE,
-        title=question.question,
-        tags=question.tags,
-        metadata=question.metadata,
-        mapping=question.mapping,
-        replaces=question.replaces,
+        **question.description(),
     )
     qa = QuestionFields(
-        question=question.question,
+        question=question.title,
         answer=question.answer,
         alternate_questions=list(question.alternate_questions),
     )
@@ -77,5 +67,4 @@ def _new_source(context: Context, team_id: str, question: QaPair, staged: Staged
 
 def question_fingerprint(destination: Destination, question: QaPair) -> str:
     """Return the fingerprint by which a repeated request to create this question is recognized."""
-    fields = (question.text, question.tags, question.metadata, question.mapping, question.replaces)
-    return fingerprint(destination.identity, *fields)
+    return fingerprint(destination.identity, question.text, *question.meaning())

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from dataclasses import dataclass, replace
+from typing import cast
 
 from svc_daemon.core import readiness
 from svc_daemon.core.access.urls import Url
 from svc_daemon.core.text import media_types
 from svc_daemon.core.uploads import source_fields
+from svc_daemon.core.uploads.source_fields import Description
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError
 from svc_daemon.fetch.contract import Fetched, FetchFailed, NotModified, Validators
@@ -94,18 +95,12 @@ def _failing_as(kind: str) -> Iterator[None]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WantedImport:
+class WantedImport(Description):
     """A URL to import, with the checked fields of its source."""
 
     #: `file` or `page`.
     kind: str
     url: Url
-    #: None means the page's own title or the file's name.
-    title: str | None = None
-    tags: tuple[str, ...] = ()
-    metadata: dict[str, Any] = field(default_factory=dict)
-    mapping: str | None = None
-    replaces: str | None = None
     sha256: str | None = None
     #: Whether to accept a web page in a file import, and a file in a page import.
     force: bool = False
@@ -210,11 +205,7 @@ def _new_source(context: Context, team_id: str, wanted: WantedImport, got: tuple
     upload = files.FileUpload(
         filename=filename,
         content_type=media_types.detect(staged.head, filename, fetched.content_type),
-        title=wanted.title or title or filename[: context.limits.title_characters],
-        tags=wanted.tags,
-        metadata=wanted.metadata,
-        mapping=wanted.mapping,
-        replaces=wanted.replaces,
+        **wanted.description() | {"title": wanted.title or title or filename[: context.limits.title_characters]},
         sha256=wanted.sha256,
     )
     files.check_bytes(upload, staged)

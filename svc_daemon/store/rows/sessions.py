@@ -6,11 +6,11 @@ The number of received bytes isn't stored in the row, because it is the size of 
 
 import json
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 from typing_extensions import TypedDict
 
+from svc_daemon.core.uploads.source_fields import Description
 from svc_daemon.databases.contract import Connection, Row, values_of
 from svc_daemon.errors import NotFound
 from svc_daemon.store.stored_json import read_objects, read_texts
@@ -31,7 +31,7 @@ class MadeSource(TypedDict):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SessionRow:
+class SessionRow(Description):
     """A stored upload session, with the fields of the future source."""
 
     id: str
@@ -46,11 +46,6 @@ class SessionRow:
     #: The media type that the sender declared, or empty.
     content_type: str
     size_bytes: int
-    title: str
-    tags: tuple[str, ...] = ()
-    metadata: dict[str, Any] = field(default_factory=dict)
-    mapping: str | None = None
-    replaces: str | None = None
     #: The hash that the sender declared.
     sha256: str | None = None
     #: Id of the created source; None until finalized.

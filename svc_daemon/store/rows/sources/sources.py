@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from svc_daemon.core import ids, readiness
+from svc_daemon.core.uploads.source_fields import Description
 from svc_daemon.databases.contract import Connection, Row, values_of
 from svc_daemon.errors import NotFound
 from svc_daemon.store.stored_json import read_objects, read_texts
@@ -29,7 +30,7 @@ UNREAD_SCAN = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SourceRow:
+class SourceRow(Description):
     """A stored source with its buckets and its latest task."""
 
     id: str
@@ -46,16 +47,11 @@ class SourceRow:
     rechunk: bool = False
     #: The version of the readers that last read the source (`READER_VERSION`); 0 if none has, or none was recorded.
     reader: int = 0
-    title: str
     filename: str
     content_type: str
     size_bytes: int
     #: Hexadecimal SHA-256 of the stored bytes.
     sha256: str
-    tags: tuple[str, ...] = ()
-    metadata: dict[str, Any] = field(default_factory=dict)
-    #: Name of the synced folder (`svc sync`) that created the source.
-    mapping: str | None = None
     source_url: str | None = None
     #: The normalized URL, unique within a team.
     url_key: str | None = None
@@ -71,8 +67,6 @@ class SourceRow:
     webhook: WebhookCall | None = None
     #: Name of the source's blob; None means the source's id.
     blob: str | None = None
-    #: Id of the source that this one replaces when it is ready.
-    replaces: str | None = None
     #: Id of the batch in which the source was uploaded.
     batch_id: str | None = None
     task_id: str | None = None
