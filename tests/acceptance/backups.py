@@ -1,6 +1,7 @@
 """Make backups, also hostile ones, and restore them, in the test's process or in a child that is killed."""
 
 import os
+import shutil
 import signal
 import sqlite3
 import sys
@@ -96,10 +97,10 @@ def fill_data(root: Path) -> Iterator[Path]:
 class Stage:
     """A hostile backup in `root/backups`, a restored directory in `root/data`, and files of others in `root/home`."""
 
-    def __init__(self, data: Path, root: Path) -> None:
+    def __init__(self, whole: Path, root: Path) -> None:
         self.root = root
         self.backups, self.data, self.home = (root / name for name in ("backups", "data", "home"))
-        self.backup = make_backup(data, self.backups).backup.path
+        self.backup = Path(shutil.copytree(whole, self.backups / whole.name))
         (self.home / "folder").mkdir(parents=True)
         for name in (".bashrc", "folder/letter.txt", "src_" + "0" * 26, "folder/upl_" + "0" * 26):
             (self.home / name).write_text("theirs")

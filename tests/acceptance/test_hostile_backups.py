@@ -99,7 +99,7 @@ TAMPERED = {
 
 @pytest.mark.parametrize("name", TAMPERED)
 def test_backup_with_a_foreign_schema_or_name_is_refused_and_nothing_is_restored(
-    stage: Stage, data: Path, name: str
+    stage: Stage, whole: Path, name: str
 ) -> None:
     statements, message = TAMPERED[name]
     stage.sql("DELETE FROM sources WHERE id <> (SELECT min(id) FROM sources)", *statements)
@@ -109,8 +109,7 @@ def test_backup_with_a_foreign_schema_or_name_is_refused_and_nothing_is_restored
     assert message in str(refused.value)
     assert (stage.outside(), stage.files()) == (before, [])
     # The directory can take another backup.
-    make_backup(data, stage.root / "good")
-    assert restore_backup(stage.root / "good", stage.data).is_whole
+    assert restore_backup(whole, stage.data).is_whole
 
 
 def _put_link(path: Path, target: Path) -> None:
@@ -253,21 +252,26 @@ PREPARED = [
     *((f"restoring/{name}", ".bashrc") for name in ("state.db-wal", "restoring.json", "secret", "blobs/x")),
     ("restoring/state.db", "theirs.db"),
 ]
+#: A link to a file may also be a hard one, and what is in `restoring` may be there when a restore has begun.
+LINKS = [
+    (name, target, is_hard, has_begun)
+    for name, target in PREPARED
+    for is_hard in {False, bool(target)}
+    for has_begun in {False, name.startswith("restoring/") and name != "restoring/restoring.json"}
+]
 
 
-@pytest.mark.parametrize(("name", "target"), PREPARED)
-@pytest.mark.parametrize("is_hard", [False, True])
-@pytest.mark.parametrize("has_begun", [False, True])
+@pytest.mark.parametrize(("name", "target", "is_hard", "has_begun"), LINKS)
 def test_restore_into_a_directory_with_links_is_refused_and_changes_nothing(
     stage: Stage, name: str, target: str, is_hard: bool, has_begun: bool
 ) -> None:
     link, restoring = stage.data / name, stage.data / "restoring"
     link.parent.mkdir(parents=True)
-    if is_hard and target:
+    if is_hard:
         link.hardlink_to(stage.home / target)
     else:
         link.symlink_to(stage.home / target)
-    if has_begun and restoring.is_dir() and not restoring.is_symlink() and link.name != "restoring.json":
+    if has_begun:
         started_at = json.loads((stage.backup / "backup.json").read_text())["started_at"]
         origin = {"backup": str(stage.backup), "started_at": started_at}
         (restoring / "restoring.json").write_text(json.dumps(origin))
