@@ -13,6 +13,7 @@ from svc_cli.client.api import Client
 from svc_cli.client.source_lookups import EVENT, KEY, exact_id
 from svc_cli.errors import ApiError, NotExact, UsageError
 from tests.acceptance.installations import Installation
+from tests.acceptance.sync_folders import write
 from tests.cli.odd_servers import OddServer
 from tests.cli.terminals import Json, RunSvc, on_terminal
 
@@ -20,6 +21,8 @@ Ids = dict[str, str]
 
 #: Every command that changes a source.
 CHANGES = ("rm --force", "detach", "attach", "retry", "refresh")
+#: The buckets of the tests that change nothing.
+KEPT, KEPT_TOO = "kept", "kept-too"
 
 
 def _listed(here: RunSvc, bucket: str) -> list[Json]:
@@ -38,17 +41,27 @@ def other(bucket: str) -> str:
     return f"{bucket}-too"
 
 
+def _fill(installation: Installation, bucket: str, other: str) -> Ids:
+    names = ("leave.md", "docs/leave.md", "docs/pay.md")
+    for name in names:
+        write(installation.root / bucket, name, f"The cobalt rule of {name}.\n")
+    assert installation.svc("upload", *names, "-b", bucket, cwd=installation.root / bucket).exit == 0
+    upload = ("upload", "-", "--title", "leave.md", "-b", other)
+    assert installation.svc(*upload, stdin="The umber rule.").exit == 0
+    listed = installation.svc("source", "ls", "-b", bucket, "--json").json["sources"]
+    return {each["title"]: each["id"] for each in listed}
+
+
+@pytest.fixture(scope="module")
+def kept(shared_installation: Installation) -> Ids:
+    """The ids of three sources in one bucket, by title; another `leave.md` is in the other bucket."""
+    return _fill(shared_installation, KEPT, KEPT_TOO)
+
+
 @pytest.fixture
-def ids(here: RunSvc, bucket: str, other: str) -> Ids:
-    """The ids of three sources in the test's bucket, by title, and of another `leave.md` in its second bucket."""
-    Path("docs").mkdir()
-    for name in ("leave.md", "docs/leave.md", "docs/pay.md"):
-        Path(name).write_text(f"The cobalt rule of {name}.\n")
-    assert here("upload", "leave.md", "docs/leave.md", "docs/pay.md", "-b", bucket).exit == 0
-    assert here("upload", "-", "--title", "leave.md", "-b", other, stdin=b"The umber rule.").exit == 0
-    found = {each["title"]: each["id"] for each in _listed(here, bucket)}
-    (elsewhere,) = _listed(here, other)
-    return {**found, "elsewhere": elsewhere["id"]}
+def ids(shared_installation: Installation, bucket: str, other: str) -> Ids:
+    """The same in two buckets of the test's own, for tests that change something."""
+    return _fill(shared_installation, bucket, other)
 
 
 def test_source_rm_run_twice_deletes_only_the_source_that_it_names(
@@ -69,15 +82,15 @@ def test_source_rm_run_twice_deletes_only_the_source_that_it_names(
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_guess_changes_nothing_and_lists_what_may_be_meant(
-    here: RunSvc, bucket: str, ids: Ids, change: str, monkeypatch: pytest.MonkeyPatch
+    here: RunSvc, kept: Ids, change: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = _listed(here, bucket)
-    leave, pay = ids["leave.md"], ids["docs/pay.md"]
+    before = _listed(here, KEPT)
+    leave, pay = kept["leave.md"], kept["docs/pay.md"]
     # Sources of one upload have ids that begin with the same time.
     alike = leave[: len("src_") + 10]
     assert pay.startswith(alike)
     for name, meant in (("pay.md", [pay]), (leave[: len("src_") + 7], [leave, pay]), (alike, [leave, pay])):
-        refused = here("source", *change.split(), name, "-b", bucket, "--json")
+        refused = here("source", *change.split(), name, "-b", KEPT, "--json")
         assert refused.exit == 2, name
         error = refused.json["error"]
         found = {each["id"]: each["title"] for each in error["details"]["candidates"]}
@@ -85,22 +98,20 @@ def test_a_guess_changes_nothing_and_lists_what_may_be_meant(
         # The hint lists the first five.
         assert sum(f"{each} ({title}" in error["hint"] for each, title in found.items()) == min(5, len(found)), name
     # The bucket of the settings doesn't count.
-    monkeypatch.setenv("SVC_BUCKET", bucket)
+    monkeypatch.setenv("SVC_BUCKET", KEPT)
     refused = here("source", *change.split(), "leave.md", "--json")
     assert refused.exit == 2
     assert (leave in str(refused.json)) == (change != "detach")
-    assert _listed(here, bucket) == before
+    assert _listed(here, KEPT) == before
 
 
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("title", ("leave.md", "docs/leave.md"))
-def test_an_id_a_long_prefix_and_an_exact_title_are_accepted(
-    title: str, here: RunSvc, bucket: str, ids: Ids, change: str
-) -> None:
-    for name in (ids[title], ids[title][:-2], title):
-        planned = here("source", *change.split(), name, "-b", bucket, "--dry-run", "--json")
+def test_an_id_a_long_prefix_and_an_exact_title_are_accepted(title: str, here: RunSvc, kept: Ids, change: str) -> None:
+    for name in (kept[title], kept[title][:-2], title):
+        planned = here("source", *change.split(), name, "-b", KEPT, "--dry-run", "--json")
         assert planned.exit == 0, name
-        assert planned.json.get("id") == ids[title], name
+        assert planned.json.get("id") == kept[title], name
 
 
 def test_what_is_shaped_like_an_id_is_never_a_title(here: RunSvc, bucket: str, ids: Ids) -> None:
@@ -127,37 +138,35 @@ def test_two_sources_with_one_title_are_told_apart_by_their_ids(here: RunSvc, bu
     assert here("source", "rm", *both, "--force").exit == 0
 
 
-def test_a_source_outside_of_the_named_bucket_is_not_found(here: RunSvc, other: str, ids: Ids) -> None:
-    for name in (ids["leave.md"], ids["leave.md"][:-1], "docs/pay.md"):
+def test_a_source_outside_of_the_named_bucket_is_not_found(here: RunSvc, kept: Ids) -> None:
+    for name in (kept["leave.md"], kept["leave.md"][:-1], "docs/pay.md"):
         for change in ("rm --force", "detach", "retry", "refresh"):
-            refused = here("source", *change.split(), name, "-b", other, "--json")
+            refused = here("source", *change.split(), name, "-b", KEPT_TOO, "--json")
             assert refused.failure == (5, "source_not_found"), (change, name)
-    refused = here("source", "attach", "docs/pay.md", "-b", other, "--json")
+    refused = here("source", "attach", "docs/pay.md", "-b", KEPT_TOO, "--json")
     assert refused.exit == 2
-    assert ids["docs/pay.md"] in refused.json["error"]["details"]["source_ids"]
+    assert kept["docs/pay.md"] in refused.json["error"]["details"]["source_ids"]
 
 
-def test_an_agent_is_given_sources_by_their_ids(here: RunSvc, bucket: str, ids: Ids) -> None:
-    words = ("agent", "create", bucket, "--source")
-    for name in ("docs/pay.md", "pay.md", ids["docs/pay.md"][:11]):
+def test_an_agent_is_given_sources_by_their_ids(here: RunSvc, kept: Ids) -> None:
+    words = ("agent", "create", "hr", "--source")
+    for name in ("docs/pay.md", "pay.md", kept["docs/pay.md"][:11]):
         refused = here(*words, name, "--json")
         assert refused.failure == (2, "svc_not_exact")
-        assert ids["docs/pay.md"] in str(refused.json)
-    made = here(*words, ids["docs/pay.md"][:-1], "--json").json
-    assert made["policy"]["source_ids"] == [ids["docs/pay.md"]]
+        assert kept["docs/pay.md"] in str(refused.json)
+    made = here(*words, kept["docs/pay.md"][:-1], "--json").json
+    assert made["policy"]["source_ids"] == [kept["docs/pay.md"]]
 
 
 @pytest.mark.parametrize("unknown", ["src_01k3zq8q4y7x01k3zq8q4y7x01", "src_01k3zq8q4y7x", "leaf.md", "pay.md"])
-def test_nothing_is_deleted_if_one_of_several_sources_is_not_found(
-    here: RunSvc, bucket: str, ids: Ids, unknown: str
-) -> None:
-    before = _listed(here, bucket)
-    options = () if unknown.startswith("src_") else ("-b", bucket)
-    for names in ((ids["leave.md"], unknown), (unknown, ids["leave.md"])):
+def test_nothing_is_deleted_if_one_of_several_sources_is_not_found(here: RunSvc, kept: Ids, unknown: str) -> None:
+    before = _listed(here, KEPT)
+    options = () if unknown.startswith("src_") else ("-b", KEPT)
+    for names in ((kept["leave.md"], unknown), (unknown, kept["leave.md"])):
         refused = here("source", "rm", *names, *options, "--force")
         assert refused.exit == (2 if unknown == "pay.md" else 5)
         assert "Nothing was deleted." in refused.stderr
-    assert _listed(here, bucket) == before
+    assert _listed(here, KEPT) == before
 
 
 def test_each_of_several_deletions_is_accounted_for(
