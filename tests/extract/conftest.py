@@ -43,14 +43,22 @@ async def make_extractor(tmp_path: Path) -> AsyncIterator[MakeExtractor]:
         await extractor.close()
 
 
+@pytest.fixture(scope="module")
+async def unlimited(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Extractor]:
+    """One extractor for all tests of a file that leave its limits and its fork server as they are."""
+    extractor = Extractor(tmp_path_factory.mktemp("shared") / "scratch", CageLimits())
+    yield extractor
+    await extractor.close()
+
+
 @pytest.fixture
-async def extract(make_extractor: MakeExtractor, tmp_path: Path) -> Extract:
+async def extract(unlimited: Extractor, make_extractor: MakeExtractor, tmp_path: Path) -> Extract:
     """A function that extracts bytes with a file name, under the given limits."""
 
     async def read(data: bytes, filename: str, content_type: str = "", **limits: float) -> Extraction:
         path = tmp_path / "blob"
         path.write_bytes(data)
-        extractor = await make_extractor(**limits)
+        extractor = await make_extractor(**limits) if limits else unlimited
         return await extractor.extract(document_at(path, filename, content_type))
 
     return read

@@ -11,10 +11,10 @@ import pytest
 
 from svc_daemon.core.text.chunking import Extraction
 from svc_daemon.core.text.media_types import detect
+from svc_daemon.extract.extractors import Extractor
 from svc_daemon.extract.formats.text.texts import decode
 from svc_daemon.wire.light.error_codes import SourceErrorCode
 from tests import samples
-from tests.extract.conftest import MakeExtractor
 from tests.extract.readings import document_at, lines, read, refused
 
 #: A sentence or two by language.
@@ -130,8 +130,7 @@ def test_binary_data_is_no_text_in_any_encoding(name: str) -> None:
 
 
 @pytest.mark.anyio
-async def test_declared_encoding_of_an_upload_decides(make_extractor: MakeExtractor, tmp_path: Path) -> None:
-    extractor = await make_extractor()
+async def test_declared_encoding_of_an_upload_decides(unlimited: Extractor, tmp_path: Path) -> None:
     path = tmp_path / "note.txt"
     for text, codec, declared in (
         ("Ты", "koi8-r", "text/plain; charset=koi8-r"),
@@ -143,10 +142,10 @@ async def test_declared_encoding_of_an_upload_decides(make_extractor: MakeExtrac
         path.write_bytes(text.encode(codec))
         # The type is detected when the file arrives, stored, and declared to the reader.
         stored = detect(path.read_bytes()[:8192], path.name, declared)
-        extraction = await extractor.extract(document_at(path, content_type=stored))
+        extraction = await unlimited.extract(document_at(path, content_type=stored))
         assert isinstance(extraction, Extraction)
         assert (extraction.text, extraction.warnings, extraction.content_type) == (text, (), stored)
-        (in_a_wave,) = await extractor.extract_wave([document_at(path, content_type=stored)])
+        (in_a_wave,) = await unlimited.extract_wave([document_at(path, content_type=stored)])
         assert in_a_wave == extraction
 
 

@@ -73,18 +73,23 @@ def endless(tmp_path: Path) -> Path:
     return path
 
 
-async def begin(make: MakeExtractor, path: Path, **limits: int) -> tuple[Extractor, "asyncio.Task[Extraction]"]:
-    """Start an extractor and the extraction of a document, and wait until its child runs."""
-    extractor = await make(**limits)
+def children(extractor: Extractor) -> list[psutil.Process]:
+    """Return the children that run; the server may still be starting."""
+    return [child for server in servers_of(extractor) for child in server.children()]
+
+
+async def begin(extractor: Extractor, path: Path) -> "asyncio.Task[Extraction]":
+    """Start the extraction of a document, and wait until its child runs."""
+    await until(lambda: not children(extractor), "the end of earlier children")
     reading = asyncio.create_task(read(extractor, path))
-    await until(lambda: any(server.children() for server in servers_of(extractor)), "the child")
-    return extractor, reading
+    await until(lambda: bool(children(extractor)), "the child")
+    return reading
 
 
 async def test_extraction_has_the_text_and_its_chunks_with_headings_and_lines(
-    make_extractor: MakeExtractor, prose: Path
+    unlimited: Extractor, prose: Path
 ) -> None:
-    extraction = await read(await make_extractor(), prose)
+    extraction = await read(unlimited, prose)
     assert (extraction.content_type, extraction.title) == ("text/markdown", "The harbour")
     assert extraction.text.endswith(f"{PROSE}\n")
     for ordinal, chunk in enumerate(extraction.chunks):
@@ -123,36 +128,34 @@ async def test_output_over_the_limit_fails_and_ends_the_child(make_extractor: Ma
     await until_cleaned_up(extractor)
 
 
-async def test_child_killed_from_outside_is_a_retryable_crash(
-    make_extractor: MakeExtractor, endless: Path, prose: Path
-) -> None:
-    extractor, reading = await begin(make_extractor, endless)
-    (child,) = server_of(extractor).children()
+async def test_child_killed_from_outside_is_a_retryable_crash(unlimited: Extractor, endless: Path, prose: Path) -> None:
+    reading = await begin(unlimited, endless)
+    (child,) = children(unlimited)
     child.kill()
     await fails(reading, CRASHED, "-9", retryable=True)
-    assert (await read(extractor, prose)).chunks
+    assert (await read(unlimited, prose)).chunks
 
 
 async def test_killed_fork_server_ends_its_children_and_is_replaced(
-    make_extractor: MakeExtractor, endless: Path, prose: Path
+    unlimited: Extractor, endless: Path, prose: Path
 ) -> None:
-    extractor, reading = await begin(make_extractor, endless)
-    server = server_of(extractor)
+    reading = await begin(unlimited, endless)
+    server = server_of(unlimited)
     (child,) = server.children()
     server.kill()
     await fails(reading, CRASHED, "server ended", retryable=True)
     await until(lambda: has_ended(child), "the child's end")
-    assert (await read(extractor, prose)).chunks
-    assert server_of(extractor).pid != server.pid
-    await until_cleaned_up(extractor)
+    assert (await read(unlimited, prose)).chunks
+    assert server_of(unlimited).pid != server.pid
+    await until_cleaned_up(unlimited)
 
 
-async def test_cancelled_extraction_ends_its_child(make_extractor: MakeExtractor, endless: Path) -> None:
-    extractor, reading = await begin(make_extractor, endless)
+async def test_cancelled_extraction_ends_its_child(unlimited: Extractor, endless: Path) -> None:
+    reading = await begin(unlimited, endless)
     reading.cancel()
     with pytest.raises(asyncio.CancelledError):
         await reading
-    await until_cleaned_up(extractor)
+    await until_cleaned_up(unlimited)
 
 
 async def test_twenty_concurrent_extractions_succeed_and_clean_up(
@@ -176,8 +179,8 @@ async def test_number_of_concurrent_children_is_limited(make_extractor: MakeExtr
     seen: set[psutil.Process] = set()
 
     def running() -> set[psutil.Process]:
-        """Return the children that were not seen before; the server may still be starting."""
-        return {child for server in servers_of(extractor) for child in server.children()} - seen
+        """Return the children that were not seen before."""
+        return {*children(extractor)} - seen
 
     for left in (2, 0):
         await until(lambda: len(running()) >= 2, "two children")
@@ -196,7 +199,8 @@ async def test_number_of_concurrent_children_is_limited(make_extractor: MakeExtr
 async def test_child_runs_with_low_priority_few_descriptors_and_no_environment(
     make_extractor: MakeExtractor, endless: Path
 ) -> None:
-    extractor, reading = await begin(make_extractor, endless, nice=7)
+    extractor = await make_extractor(nice=7)
+    reading = await begin(extractor, endless)
     server = server_of(extractor)
     (child,) = server.children()
     await until(lambda: child.nice() == psutil.Process().nice() + 7, "the child's nice value")
@@ -219,16 +223,17 @@ async def test_child_that_runs_out_of_descriptors_is_a_retryable_crash(extract: 
 
 
 async def test_missing_file_raises_file_not_found_instead_of_a_failed_document(
-    make_extractor: MakeExtractor, tmp_path: Path
+    unlimited: Extractor, tmp_path: Path
 ) -> None:
     with pytest.raises(FileNotFoundError):
-        await read(await make_extractor(), tmp_path / "gone.txt")
+        await read(unlimited, tmp_path / "gone.txt")
 
 
 async def test_close_ends_the_fork_server_and_children_and_removes_the_scratch_folder(
     make_extractor: MakeExtractor, endless: Path
 ) -> None:
-    extractor, reading = await begin(make_extractor, endless)
+    extractor = await make_extractor()
+    reading = await begin(extractor, endless)
     family = [server_of(extractor), *server_of(extractor).children()]
     await extractor.close()
     await fails(reading, CRASHED, "server ended", retryable=True)

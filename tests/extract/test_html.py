@@ -9,11 +9,11 @@ import pytest
 from svc_daemon.extract.builders import FlowDocument
 from svc_daemon.extract.child_limits import CageLimits
 from svc_daemon.extract.documents import ExtractionFailed
+from svc_daemon.extract.extractors import Extractor
 from svc_daemon.extract.formats import Given
 from svc_daemon.extract.formats.html.html import add_markup
 from svc_daemon.extract.formats.html.html import read as read_html
 from tests import samples
-from tests.extract.conftest import MakeExtractor
 from tests.extract.readings import document_at, exact, read, shape
 
 PARTS = (
@@ -373,13 +373,12 @@ def test_web_page_of_which_little_is_read_gives_a_warning() -> None:
 
 
 @pytest.mark.anyio
-async def test_page_from_the_web_is_told_from_a_file(make_extractor: MakeExtractor, tmp_path: Path) -> None:
+async def test_page_from_the_web_is_told_from_a_file(unlimited: Extractor, tmp_path: Path) -> None:
     path = tmp_path / "a.html"
     path.write_text(f"<html><body>{AROUND.format(f'<main><h1>Quay</h1>{MAIN}</main>')}</body></html>")
-    extractor = await make_extractor()
     file = document_at(path)
-    assert "Related" in (await extractor.extract(file)).text
-    assert "Related" not in (await extractor.extract(replace(file, is_page=True))).text
+    assert "Related" in (await unlimited.extract(file)).text
+    assert "Related" not in (await unlimited.extract(replace(file, is_page=True))).text
 
 
 def test_web_page_with_only_a_menu_is_read_as_the_menu() -> None:

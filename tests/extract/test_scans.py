@@ -1,5 +1,6 @@
 """Pages that are pictures are recognised in a confined child, and what can't be read is named."""
 
+import re
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -84,12 +85,14 @@ async def test_each_page_of_a_tiff_is_read(scanner: Extractor, tmp_path: Path) -
     assert [chunk.page for chunk in extraction.chunks] == list(range(1, 11))
 
 
-@pytest.mark.parametrize("most", [255, 4095, 65535, 2**30, 1.0])
-async def test_pictures_of_any_depth_are_read(scanner: Extractor, tmp_path: Path, most: float) -> None:
-    kind = np.float32 if most == 1.0 else np.uint16 if most < 2**16 else np.int32
-    deep = Image.fromarray((np.asarray(page("Grey stone.").convert("L")) * (most / 255)).astype(kind))
-    extraction = await read(scanner, stored(tmp_path, "deep.tiff", saved([deep], "TIFF")))
-    assert extraction.text == "Grey stone."
+async def test_pictures_of_any_depth_are_read(scanner: Extractor, tmp_path: Path) -> None:
+    depths = {255: np.uint16, 4095: np.uint16, 65535: np.uint16, 2**30: np.int32, 1.0: np.float32}
+    pages = [
+        Image.fromarray((np.asarray(page(f"Depth {most}.").convert("L")) * (most / 255)).astype(kind))
+        for most, kind in depths.items()
+    ]
+    extraction = await read(scanner, stored(tmp_path, "deep.tiff", saved(pages, "TIFF")))
+    assert extraction.text.split("\n\n") == [f"Depth {most}." for most in depths]
 
 
 @pytest.mark.parametrize("damage", ["pixels", "entries", "end"])
@@ -121,11 +124,13 @@ async def test_a_page_that_ends_the_recogniser_costs_only_itself(make_extractor:
     extractor = await make_extractor(recognizer=RECOGNIZER, ocr_page_seconds=3)
     extraction = await read(extractor, stored(tmp_path, "scan.pdf", pdf(pages)))
     assert (extraction.text, extraction.pages_without_text) == ("One.\n\nFive.", (2, 3, 4))
-    assert extraction.warnings == (
+    *others, busy = extraction.warnings
+    assert others == [
         "Page 2 was not read: the recogniser failed on it.",
         "Page 3 was not read: reading took more than 1536 MB of memory.",
-        "Page 4 was not read: reading took more than 3 s of processor time.",
-    )
+    ]
+    # On a crowded machine, 15 seconds are over before its child has had three.
+    assert re.fullmatch("Page 4 was not read: reading took more than (3 s of processor time|15 s).", busy)
 
 
 async def test_a_recogniser_that_is_killed_from_outside_may_be_tried_again(

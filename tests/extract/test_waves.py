@@ -100,9 +100,8 @@ async def test_each_document_in_a_wave_gets_the_same_result_as_alone(
 
 
 async def test_documents_for_other_parsers_and_large_ones_need_a_child_of_their_own(
-    make_extractor: MakeExtractor, tmp_path: Path
+    unlimited: Extractor, tmp_path: Path
 ) -> None:
-    extractor = await make_extractor()
     documents = stored(
         tmp_path,
         ("before.md", b"Words before."),
@@ -113,9 +112,9 @@ async def test_documents_for_other_parsers_and_large_ones_need_a_child_of_their_
         ("large.txt", b"a" * (WAVE_DOCUMENT_BYTES + 1)),
         ("after.md", b"Words after."),
     )
-    results = await extractor.extract_wave(documents)
+    results = await unlimited.extract_wave(documents)
     assert [type(result) for result in results] == [Extraction, *[NeedsOwnChild] * 5, Extraction]
-    assert isinstance(await alone(extractor, documents[1]), Extraction)
+    assert isinstance(await alone(unlimited, documents[1]), Extraction)
 
 
 async def begin_wave(
