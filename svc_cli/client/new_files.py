@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, BinaryIO, Literal, NamedTuple, Protocol
 
 from svc_cli.errors import TitleConflict
@@ -46,17 +46,8 @@ class Description:
 
     def body(self) -> dict[str, Any]:
         """Return the fields for a JSON body, without unset fields."""
-        fields = {
-            "filename": self.filename,
-            "title": self.title,
-            "tags": list(self.tags),
-            "metadata": self.metadata,
-            "sha256": self.sha256,
-            "replaces": self.replaces,
-            "mapping": self.mapping,
-            "content_type": self.content_type,
-        }
-        return {name: value for name, value in fields.items() if value}
+        described = {each.name: getattr(self, each.name) for each in fields(Description)} | {"tags": [*self.tags]}
+        return {name: value for name, value in described.items() if value}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,15 +58,12 @@ class NewFile(Description):
 
     def form(self) -> dict[str, str]:
         """Return the text fields of the form, without unset fields."""
-        fields = {
-            "title": self.title,
-            "tags": ",".join(self.tags),
-            "metadata": json.dumps(self.metadata, ensure_ascii=False, sort_keys=True) if self.metadata else "",
-            "sha256": self.sha256 or "",
-            "replaces": self.replaces or "",
-            "mapping": self.mapping or "",
-        }
-        return {name: value for name, value in fields.items() if value}
+        texts = {name: value for name, value in self.body().items() if name not in ("filename", "content_type")}
+        if self.tags:
+            texts["tags"] = ",".join(self.tags)
+        if self.metadata:
+            texts["metadata"] = json.dumps(self.metadata, ensure_ascii=False, sort_keys=True)
+        return texts
 
 
 def idempotency_key(bucket_id: str, upload: NewFile, epoch: int) -> str:
@@ -84,10 +72,10 @@ def idempotency_key(bucket_id: str, upload: NewFile, epoch: int) -> str:
     `epoch` counts how often the source was removed after an upload. The key changes with each removal, because for the
     old key, the service would repeat its old answer. `upload.sha256` must be set.
     """
-    fields = asdict(upload)
+    described = asdict(upload)
     # `sha256` is enough to identify the bytes.
-    del fields["data"]
-    return f"svc-{_digest([bucket_id, epoch, fields])}"
+    del described["data"]
+    return f"svc-{_digest([bucket_id, epoch, described])}"
 
 
 def session_key(bucket_id: str, description: Description, size_bytes: int, epoch: int) -> str:

@@ -18,6 +18,7 @@ from svc_cli.errors import ApiError, SvcError, UsageError
 from svc_cli.exits import Exit
 from svc_cli.exports.archives import ArchiveWriter
 from svc_cli.exports.manifests import (
+    MEMBER_FIELDS,
     ExportedBucket,
     ExportedModel,
     ExportedQuestion,
@@ -92,7 +93,7 @@ class ExportReading:
 
     def read(self, source: JsonMapping) -> ExportedSource:
         """Read the text and the vectors of a source. Raises BucketChanged if the embedding model was replaced."""
-        described = {name: source[name] for name in ExportedSource.model_fields.keys() - {"bytes", "text", "vectors"}}
+        described = {name: source[name] for name in ExportedSource.model_fields.keys() - MEMBER_FIELDS}
         text = vectors = None
         if source["status"] == "active":
             read_source = self._client.source_vectors if self._with_vectors else self._client.source_text

@@ -24,6 +24,7 @@ from svc_cli.errors import FileRefused, PathMissing, SvcError
 from svc_cli.exports.archives import Archive, read_archive
 from svc_cli.exports.manifests import (
     HASH_BYTES,
+    MEMBER_FIELDS,
     ExportedModel,
     ExportedQuestion,
     ExportedSource,
@@ -253,15 +254,8 @@ class BucketImport:
             if item.action != "created" or self.is_dry:
                 yield item, None
                 continue
-            description = Description(
-                filename=source.filename,
-                title=source.title,
-                tags=tuple(source.tags),
-                metadata=source.metadata,
-                sha256=source.bytes,
-                mapping=source.mapping if self.keeps_mappings else None,
-                content_type=source.content_type,
-            )
+            described = source.model_dump(exclude={*MEMBER_FIELDS, *([] if self.keeps_mappings else ["mapping"])})
+            description = Description(**described, sha256=source.bytes)
             vectors = self.opened.content("vectors", source.vectors) if source.vectors else None
             yield Transfer(item, content, description), vectors
 

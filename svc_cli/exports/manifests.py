@@ -66,6 +66,10 @@ class _Described(_Shape):
     mapping: str | None
 
 
+#: The fields of a source that name members of the archive. The others describe it.
+MEMBER_FIELDS = frozenset({"bytes", "text", "vectors"})
+
+
 class ExportedSource(_Described):
     """A file or web page. Its bytes, text and vectors are members of the archive, named by their SHA-256."""
 

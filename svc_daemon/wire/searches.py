@@ -7,7 +7,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from svc_daemon.wire.requests import AGENT, BUCKETS, FILTERS, SOURCES, TAGS, NoDryRunBody, ScopedBody
-from svc_daemon.wire.sources import Freshness, Location
+from svc_daemon.wire.sources import Freshness, Location, ShownDescription
 
 SEARCH_SCOPES = {AGENT: "agent", BUCKETS: "buckets", SOURCES: "source_ids", TAGS: "tags", FILTERS: "filters"}
 
@@ -90,18 +90,13 @@ class Explanation(TypedDict):
     semantic: ExplainedMeaning | None
 
 
-class SearchResult(Freshness):
+class SearchResult(Freshness, ShownDescription):
     source_id: str
     chunk_id: str
     bucket_ids: list[str]
-    filename: str
-    title: str
-    source_url: str | None
     #: How well the passage matches, 0 to 1. A keyword search uses the share of the query's words, a semantic search the
     #: cosine similarity, and a hybrid search the mean of both.
     score: float
-    tags: list[str]
-    metadata: dict[str, Any]
     text: str
     #: Where words of the query are in `text`: start and end of each, in characters.
     highlights: list[list[int]]

@@ -132,7 +132,17 @@ class ProviderState(TypedDict):
     document_id: str | None
 
 
-class Source(TypedDict):
+class ShownDescription(TypedDict):
+    """What describes a source wherever it is shown, in lists and in search results."""
+
+    title: str
+    filename: str
+    tags: list[str]
+    metadata: dict[str, Any]
+    source_url: str | None
+
+
+class Source(ShownDescription):
     id: str
     object: Literal["knowledge_file"]
     #: `file`, `page` or `qa`.
@@ -145,17 +155,12 @@ class Source(TypedDict):
     ready_withheld_by: str | None
     #: `queued`, `syncing`, `active` or `failed` (which is retried automatically).
     bucket_sync_status: str
-    title: str
-    filename: str
     content_type: str
     size_bytes: int
     sha256: str
     task: TaskReference | None
-    tags: list[str]
-    metadata: dict[str, Any]
     #: The name of the mapping (a folder that `svc sync` keeps in a bucket) to which the source belongs, if any.
     mapping: str | None
-    source_url: str | None
     #: The URL after all redirects. This field and the next four are only set for sources from a URL.
     final_url: str | None
     http_status: int | None

@@ -16,6 +16,7 @@ from svc_daemon.core.access import api_keys
 from svc_daemon.core.json_bodies import refusal, refusals
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations.retrieve.searches import SearchHit, search
+from svc_daemon.operations.shared.response_objects import view_description
 from svc_daemon.provider.contract import Hit
 from svc_daemon.store.rows.keys import KeyRow
 from svc_daemon.wire import searches as wire
@@ -97,12 +98,8 @@ def _result(found: SearchHit, *, explain: bool) -> wire.SearchResult:
         source_id=source.id,
         chunk_id=hit.chunk_id,
         bucket_ids=list(found.bucket_ids),
-        filename=source.filename,
-        title=source.title,
-        source_url=source.source_url,
+        **view_description(source),
         score=hit.score,
-        tags=list(source.tags),
-        metadata=source.metadata,
         text=hit.chunk.text,
         highlights=[list(span) for span in hit.highlights],
         location=view_location(source, hit.chunk),

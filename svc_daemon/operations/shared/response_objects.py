@@ -10,6 +10,7 @@ from svc_daemon.process.indexing_scheduler import ScanPace
 from svc_daemon.process.resource_shortages import OpenShortage
 from svc_daemon.store.rows.buckets import BucketRow, Cascade, Census
 from svc_daemon.store.rows.keys import KeyRow
+from svc_daemon.store.rows.sources.search_candidates import FoundSource
 from svc_daemon.store.rows.sources.sources import SourceRow
 from svc_daemon.store.rows.tasks import TaskRow
 from svc_daemon.wire import buckets, services, sources, tasks
@@ -17,6 +18,17 @@ from svc_daemon.wire.light.error_codes import ErrorCode
 
 #: What is shown of an extraction by a release that did not note it.
 _UNNOTED: dict[str, Any] = {"title": None, "hidden": 0, "parts": {}}
+
+
+def view_description(source: SourceRow | FoundSource) -> sources.ShownDescription:
+    """Convert what describes a source wherever it is shown to its API form."""
+    return {
+        "title": source.title,
+        "filename": source.filename,
+        "tags": list(source.tags),
+        "metadata": source.metadata,
+        "source_url": source.source_url,
+    }
 
 
 def view_source(source: SourceRow, key: KeyRow) -> sources.Source:
@@ -30,16 +42,12 @@ def view_source(source: SourceRow, key: KeyRow) -> sources.Source:
         "ready": source.ready,
         "ready_withheld_by": withheld_by(source),
         "bucket_sync_status": source.sync_status,
-        "title": source.title,
-        "filename": source.filename,
+        **view_description(source),
         "content_type": source.content_type,
         "size_bytes": source.size_bytes,
         "sha256": source.sha256,
         "task": _refer_to_task(source),
-        "tags": list(source.tags),
-        "metadata": source.metadata,
         "mapping": source.mapping,
-        "source_url": source.source_url,
         "final_url": facts.get("final_url"),
         "http_status": facts.get("http_status"),
         "etag": facts.get("etag"),
