@@ -14,7 +14,8 @@ from functools import partial
 
 from svc_daemon.cluster.shared_limits import SharedLocks, SharedRateLimits
 from svc_daemon.errors import ShuttingDown, StoreUnavailable
-from svc_daemon.process.contexts import Context, Wakes
+from svc_daemon.process.contexts import Context
+from svc_daemon.process.wakes import Wakes
 from svc_daemon.settings.limits import Limits
 from svc_daemon.wire.light.parsing import parse_json
 

@@ -9,7 +9,8 @@ from svc_daemon.core.json_bodies import refusal
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations.retrieve.availability import ask_index
-from svc_daemon.process.contexts import Context, EmbeddingState
+from svc_daemon.process.contexts import Context
+from svc_daemon.process.embedders import EmbeddingState
 from svc_daemon.store.rows import keys
 from svc_daemon.store.rows.buckets import BucketRow, list_buckets
 from svc_daemon.store.rows.keys import KeyRow, WatcherRow

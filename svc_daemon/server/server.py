@@ -51,11 +51,12 @@ from svc_daemon.operations.installations import prepare_operator_token, serving_
 from svc_daemon.operations.remove.setting_aside import sort_leftovers
 from svc_daemon.operations.remove.sweeping import rebuild_lost
 from svc_daemon.paths import DataFiles
-from svc_daemon.process.contexts import Context, Wakes
+from svc_daemon.process.contexts import Context
 from svc_daemon.process.engine_states import EngineStates
 from svc_daemon.process.rate_limits import LocalRateLimits
 from svc_daemon.process.resource_shortages import Shortages
 from svc_daemon.process.telemetry import open_traces
+from svc_daemon.process.wakes import Wakes
 from svc_daemon.server.certificates import ServerCertificate, load_certificate
 from svc_daemon.server.engines import EMBEDDED, Engines, choose_engines
 from svc_daemon.server.sockets import base_url_of, bind, bound_arenas, most_connections, notifying_service_manager

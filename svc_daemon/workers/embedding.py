@@ -16,7 +16,8 @@ from svc_daemon.embed.choices import Choice, OpenEmbedder
 from svc_daemon.embed.contract import EmbedFailed
 from svc_daemon.operations.index import documents
 from svc_daemon.operations.index.vectors import find_offers, finish_offers
-from svc_daemon.process.contexts import Context, EmbeddingState
+from svc_daemon.process.contexts import Context
+from svc_daemon.process.embedders import EmbeddingState
 from svc_daemon.provider.contract import ChunkText
 from svc_daemon.provider.errors import ProviderError
 from svc_daemon.store.rows.buckets import list_buckets

@@ -10,7 +10,8 @@ from functools import partial
 from svc_daemon.core.times import from_text
 from svc_daemon.errors import StorageError
 from svc_daemon.operations.shared.leases import extend_leases, park
-from svc_daemon.process.contexts import Context, Wake
+from svc_daemon.process.contexts import Context
+from svc_daemon.process.wakes import Wake
 from svc_daemon.store.rows.tasks import TaskRow, next_attempt_due
 
 log = logging.getLogger(__name__)

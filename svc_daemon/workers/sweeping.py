@@ -16,7 +16,8 @@ from svc_daemon.operations.service_status import forget_silent_watchers
 from svc_daemon.operations.shared.events import forget_events
 from svc_daemon.operations.shared.leases import latest_lease_s
 from svc_daemon.operations.shared.usage import record_usage
-from svc_daemon.process.contexts import Context, Wake
+from svc_daemon.process.contexts import Context
+from svc_daemon.process.wakes import Wake
 from svc_daemon.store.rows.overdue_work import has_overlooked
 from svc_daemon.workers.runners import LONGEST_S, Worker
 

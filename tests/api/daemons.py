@@ -32,7 +32,8 @@ from svc_daemon.fetch.fetchers import Fetcher
 from svc_daemon.llm.clients import LlmClient, LlmLimits
 from svc_daemon.operations.shared.authorization import authenticate
 from svc_daemon.paths import DataFiles
-from svc_daemon.process.contexts import Context, EmbeddingState
+from svc_daemon.process.contexts import Context
+from svc_daemon.process.embedders import EmbeddingState
 from svc_daemon.server.engines import EMBEDDED, Engines, open_folders, open_sqlite
 from svc_daemon.settings.limits import Limits
 from svc_daemon.settings.servers import LlmSettings

@@ -8,7 +8,7 @@ import pytest
 from svc_daemon.core.access import api_keys
 from svc_daemon.core.shortages import ShortageKind
 from svc_daemon.databases.contract import Connection
-from svc_daemon.process.contexts import EmbeddingState
+from svc_daemon.process.embedders import EmbeddingState
 from svc_daemon.process.engine_states import EngineState
 from svc_daemon.process.resource_shortages import EndedShortage, OpenShortage
 from svc_daemon.provider.errors import ProviderFailed

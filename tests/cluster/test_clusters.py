@@ -22,7 +22,7 @@ from svc_daemon.errors import ServiceError, StorageError
 from svc_daemon.exits import EXIT_USAGE
 from svc_daemon.operations.installations import prepare_installation, prepare_shared_secret
 from svc_daemon.paths import DataFiles
-from svc_daemon.process.contexts import Wake, Wakes
+from svc_daemon.process.wakes import Wake, Wakes
 from svc_daemon.settings.limits import Limits
 from tests.acceptance.forks import ROOT
 from tests.acceptance.installations import PATIENCE_S, WaitTimeout

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from svc_daemon.process.contexts import REST_TIMES, Followers
+from svc_daemon.process.event_followers import REST_TIMES, Followers
 from svc_daemon.process.indexing_scheduler import UPLOADS_TURN_S, UploadPriority
 from tests.acceptance.installations import PATIENCE_S
 

@@ -19,9 +19,10 @@ from svc_daemon.databases.contract import Exclusive
 from svc_daemon.databases.sqlite import LAST_TURN
 from svc_daemon.errors import ServiceError, ShuttingDown
 from svc_daemon.extract.documents import ExtractionFailed, StoredDocument
-from svc_daemon.process.contexts import Context, Wakes
+from svc_daemon.process.contexts import Context
 from svc_daemon.process.rate_limits import LocalRateLimits
 from svc_daemon.process.resource_shortages import Shortages
+from svc_daemon.process.wakes import Wakes
 from svc_daemon.provider.contract import STATE_ACTIVE, DocumentState, IndexDocument, ListedDocument, document_id
 from svc_daemon.provider.errors import DocumentMissing
 from svc_daemon.settings.limits import Limits

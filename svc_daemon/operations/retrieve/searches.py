@@ -17,7 +17,8 @@ from svc_daemon.errors import ServiceError
 from svc_daemon.operations.retrieve.availability import refuse_in_maintenance
 from svc_daemon.operations.retrieve.search_scopes import SearchScope, choose_agent, find_scope, narrow, warn_of_agent
 from svc_daemon.operations.shared.usage import counting_answer
-from svc_daemon.process.contexts import Context, EmbedderInUse, EmbeddingState
+from svc_daemon.process.contexts import Context
+from svc_daemon.process.embedders import EmbedderInUse, EmbeddingState
 from svc_daemon.provider.contract import Hit, HitPage, QueryVector, SearchMode, SearchQuery, Suggestion
 from svc_daemon.provider.errors import IndexBuilding, ProviderError, SearchTimeout
 from svc_daemon.store.rows.buckets import list_revisions, take_census

@@ -16,7 +16,7 @@ from svc_daemon.errors import StoreUnavailable
 from svc_daemon.operations.keys import view_key
 from svc_daemon.operations.shared.response_objects import view_engines, view_shortage
 from svc_daemon.operations.shared.usage import used_answers
-from svc_daemon.process.contexts import EmbedderInUse
+from svc_daemon.process.embedders import EmbedderInUse
 from svc_daemon.settings.limits import Limits
 from svc_daemon.store.rows.agents import count_named_agents
 from svc_daemon.store.rows.tasks import count_open
