@@ -8,20 +8,20 @@ from svc_daemon.core import task_retries
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations.remove.bucket_deletions import (
     claim_cascade,
+    detach_members,
     end_sessions,
     finish_cascade,
     give_back_cascade,
     next_members,
-    remove_members,
     skip_member,
 )
 from svc_daemon.operations.remove.team_removals import (
     claim_removal,
+    delete_contents,
+    delete_index,
+    delete_rows,
     give_back_removal,
     is_removing,
-    remove_contents,
-    remove_index,
-    remove_rows,
 )
 from svc_daemon.operations.shared.leases import park
 from svc_daemon.process.contexts import Context
@@ -65,7 +65,7 @@ class DeletingWorker(TaskWorker):
 
     async def _remove(self, task: TaskRow, source_ids: list[str], *, singly: bool = False) -> None:
         try:
-            await remove_members(self.context, task, source_ids)
+            await detach_members(self.context, task, source_ids)
         except Exception as error:
             if await self._is_short(error):
                 raise
@@ -116,11 +116,11 @@ class RemovingWorker(TaskWorker):
     async def perform(self, task: TaskRow) -> None:
         log.info("the team %s is being removed (%s)", task.team_id, task.id)
         while is_removing(self.context, task):
-            if await remove_contents(self.context, task.team_id):
+            if await delete_contents(self.context, task.team_id):
                 await asyncio.sleep(PAUSE_S)
                 continue
-            await remove_index(self.context, task.team_id)
-            await remove_rows(self.context, task)
+            await delete_index(self.context, task.team_id)
+            await delete_rows(self.context, task)
             if is_removing(self.context, task):
                 await asyncio.sleep(PAUSE_S)
         log.info("the team %s is removed", task.team_id)

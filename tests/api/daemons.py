@@ -342,8 +342,7 @@ class Daemon:
     ) -> httpx.Response:
         """One-call upload, under a `key` and a `repeat_key` if there is one; whatever the answer is."""
         options: dict[str, Any] = {name: fields.pop(name, None) for name in ("key", "repeat_key")}
-        files = {"file": (filename, data)}
-        return self.ask("POST", f"/v1/buckets/{bucket}/files", files=files, data=fields, **options)
+        return self.ask("POST", f"/v1/buckets/{bucket}/files", files={"file": (filename, data)}, data=fields, **options)
 
     def add_source(self, data: bytes = NOTES, **options: Any) -> str:
         """The id of a new source."""

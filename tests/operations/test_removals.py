@@ -23,9 +23,9 @@ from svc_daemon.operations.index.indexing import release_expired
 from svc_daemon.operations.remove import bucket_deletions
 from svc_daemon.operations.remove.team_removals import (
     claim_removal,
+    delete_contents,
+    delete_rows,
     queue_removal,
-    remove_contents,
-    remove_rows,
 )
 from svc_daemon.operations.shared.leases import park
 from svc_daemon.paths import DataFiles
@@ -60,7 +60,7 @@ def finish(daemon: Daemon, held: TaskRow) -> None:
 
 
 def remove_sources(daemon: Daemon, held: TaskRow, *source_ids: str) -> None:
-    daemon.loop.run(bucket_deletions.remove_members(daemon.context, held, source_ids))
+    daemon.loop.run(bucket_deletions.detach_members(daemon.context, held, source_ids))
 
 
 def test_a_released_claim_changes_nothing_and_the_next_one_continues_its_work(daemon: Daemon) -> None:
@@ -253,8 +253,8 @@ def test_removing_a_team_disables_its_keys_at_once_and_waits_for_running_tasks(
     task = daemon.loop.run(claim_removal(daemon.context))
     assert task is not None
     before = {table: daemon.count(table) for table in ("sources", "buckets", "agents", "keys", "tasks")}
-    assert daemon.loop.run(remove_contents(daemon.context, team))
-    daemon.loop.run(remove_rows(daemon.context, task))
+    assert daemon.loop.run(delete_contents(daemon.context, team))
+    daemon.loop.run(delete_rows(daemon.context, task))
     assert {table: daemon.count(table) for table in before} == before
     free = "UPDATE tasks SET status = 'queued', lease_until_s = NULL WHERE source_id = :id"
     daemon.write(lambda c: c.execute(free, {"id": source}))

@@ -19,7 +19,7 @@ from typing import Any
 from svc_daemon.core.times import to_text
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import StorageError
-from svc_daemon.operations.remove.source_deletions import remove_source
+from svc_daemon.operations.remove.source_deletions import delete_source
 from svc_daemon.store.rows import tombstones
 from svc_daemon.store.rows.buckets import BucketRow, create_bucket
 from svc_daemon.store.rows.sessions import SessionRow, create_sessions
@@ -165,7 +165,7 @@ class Schedule:
         def work(connection: Connection) -> None:
             source = find_source(connection, TEAM, source_id)
             if source is not None:
-                remove_source(connection, context, source)
+                delete_source(connection, context, source)
 
         await context.write(work)
         self.gone.add(source_id)

@@ -29,7 +29,7 @@ from svc_daemon.operations.index.rebuilding import exchange, is_read_alike
 from svc_daemon.operations.index.scans import over_limit
 from svc_daemon.operations.ingest import files
 from svc_daemon.operations.ingest.urls import facts_of, refetch, refuse_other_kind
-from svc_daemon.operations.remove.source_deletions import remove_source
+from svc_daemon.operations.remove.source_deletions import delete_source
 from svc_daemon.operations.retrieve.agents import list_agents_of
 from svc_daemon.operations.shared.authorization import get_changeable_source
 from svc_daemon.operations.shared.schedules import after_change, record_try
@@ -227,7 +227,7 @@ async def note_failed(context: Context, source: SourceRow, error: Exception) -> 
         if list_agents_of(connection, found.team_id, found.id):
             # As for anyone who deletes a source without `force`.
             return False
-        remove_source(connection, context, found)
+        delete_source(connection, context, found)
         return True
 
     if await context.write(work):

@@ -1,4 +1,4 @@
-"""Deletes a bucket: hides it at once, then a background task (a cascade) removes its sources.
+"""Deletes a bucket: hides it at once, then a background task (a cascade) detaches its sources.
 
 A source that is also in another bucket is not deleted. If some sources can't be deleted, the bucket becomes active
 again, and its `lastDeleteError` has the reason.
@@ -12,7 +12,7 @@ from svc_daemon.core import ids, readiness, task_retries
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.ingest.sessions import get_session
-from svc_daemon.operations.remove.source_deletions import leave_bucket, remove_source
+from svc_daemon.operations.remove.source_deletions import delete_source, detach_from
 from svc_daemon.operations.shared.authorization import get_reachable_bucket
 from svc_daemon.operations.shared.batch_items import end_batches
 from svc_daemon.operations.shared.events import bucket_event, record_events
@@ -48,14 +48,14 @@ from svc_daemon.wire.light.error_codes import ErrorCode
 from svc_daemon.wire.sources import SourceError
 from svc_daemon.wire.tasks import CASCADE
 
-#: Maximum number of sources removed in one step, so that other writes can run between steps.
+#: Maximum number of sources detached in one step, so that other writes can run between steps.
 STEP_LIMIT = 200
 #: The name of the task's only stage, shown in its progress.
 STAGE = "delete"
 
 
 async def delete_bucket(context: Context, key: KeyRow, bucket: str, *, force: bool) -> tuple[BucketRow, Cascade]:
-    """Mark the bucket as `deleting`, and queue the task that removes its sources.
+    """Mark the bucket as `deleting`, and queue the task that detaches its sources.
 
     Raises `bucket_not_found`, `force_required` and `delete_in_progress`.
     """
@@ -87,7 +87,7 @@ async def delete_bucket(context: Context, key: KeyRow, bucket: str, *, force: bo
 
 
 def queue_cascade(connection: Connection, context: Context, bucket: BucketRow) -> Cascade:
-    """Queue the task that removes the sources of this bucket, whose status must be `deleting`."""
+    """Queue the task that detaches the sources of this bucket, whose status must be `deleting`."""
     task = TaskRow(
         id=context.ids.make(ids.TASK),
         team_id=bucket.team_id,
@@ -109,7 +109,7 @@ async def claim_cascade(context: Context) -> TaskRow | None:
 
 
 def next_members(context: Context, task: TaskRow) -> list[str]:
-    """Return the ids of the sources to remove next.
+    """Return the ids of the sources to detach next.
 
     The list is empty if no source is left, or if the claim has expired.
     """
@@ -121,8 +121,8 @@ def next_members(context: Context, task: TaskRow) -> list[str]:
     return context.read(work)
 
 
-async def remove_members(context: Context, task: TaskRow, source_ids: Sequence[str]) -> None:
-    """Remove these sources from the bucket. Delete the sources that have no other bucket.
+async def detach_members(context: Context, task: TaskRow, source_ids: Sequence[str]) -> None:
+    """Detach these sources from the bucket, and delete those that have no other bucket.
 
     Does nothing if the claim has expired.
     """
@@ -131,7 +131,7 @@ async def remove_members(context: Context, task: TaskRow, source_ids: Sequence[s
         now = _held(connection, task)
         if now is None:
             return
-        gone = [_remove(connection, context, now, source_id) for source_id in source_ids]
+        gone = [_detach(connection, context, now, source_id) for source_id in source_ids]
         counted = replace(now, deleted=now.deleted + sum(gone), detached=now.detached + len(gone) - sum(gone))
         _note(connection, context, task, replace(counted, after_id=source_ids[-1]))
 
@@ -204,16 +204,16 @@ def _held(connection: Connection, task: TaskRow) -> Cascade | None:
     return find_cascade(connection, task.id) if is_held(connection, task) else None
 
 
-def _remove(connection: Connection, context: Context, cascade: Cascade, source_id: str) -> bool:
-    """Remove the source from the bucket. Returns whether this deleted the source."""
+def _detach(connection: Connection, context: Context, cascade: Cascade, source_id: str) -> bool:
+    """Detach the source from the bucket. Returns whether this deleted the source."""
     source = find_source(connection, cascade.team_id, source_id)
     if source is None:
         return True
     if source.places:
-        leave_bucket(connection, context, source, cascade.bucket_id)
+        detach_from(connection, context, source, cascade.bucket_id)
         return False
     # Name the bucket in the deletion's event; `places` leaves out buckets being deleted.
-    remove_source(connection, context, replace(source, places={cascade.bucket_id: readiness.QUEUED}))
+    delete_source(connection, context, replace(source, places={cascade.bucket_id: readiness.QUEUED}))
     return True
 
 

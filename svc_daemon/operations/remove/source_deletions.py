@@ -1,7 +1,7 @@
-"""Deletes sources, or removes them from a bucket.
+"""Deletes sources, or detaches them from a bucket.
 
-A deletion first removes a source's database rows, so that no search finds the source. The sweeper later removes the
-stored file and the index rows.
+A deletion first takes the source's database rows away, so that no search finds the source. The sweeper later cleans up
+the stored file and the index rows.
 """
 
 from collections.abc import Collection
@@ -17,9 +17,10 @@ from svc_daemon.operations.shared.events import record_events, source_event
 from svc_daemon.operations.shared.outcomes import record_outcomes
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.rows.keys import KeyRow
+from svc_daemon.store.rows.sources import sources
 from svc_daemon.store.rows.sources.detachments import create_detachment
 from svc_daemon.store.rows.sources.memberships import delete_membership, delete_memberships, schedule_syncs
-from svc_daemon.store.rows.sources.sources import SourceRow, delete_source, find_source
+from svc_daemon.store.rows.sources.sources import SourceRow, find_source
 from svc_daemon.store.rows.tasks import cancel_tasks
 from svc_daemon.store.rows.tombstones import create_tombstone
 from svc_daemon.wire.events import EventType
@@ -43,14 +44,14 @@ async def delete_everywhere(context: Context, key: KeyRow, source_id: str, *, fo
                 f"Agents name the source {source.id!r}: {', '.join(agents)}. force=true deletes it anyway.",
                 agents=agents,
             )
-        remove_source(connection, context, source, key_id=key.id)
+        delete_source(connection, context, source, key_id=key.id)
 
     await context.write(work)
     context.wakes.sweeping.set()
 
 
 async def detach_source(context: Context, key: KeyRow, bucket: str, source_id: str) -> tuple[str, list[str]]:
-    """Remove the source from this bucket. Returns the bucket's id, and the ids of the source's other buckets."""
+    """Detach the source from this bucket. Returns the bucket's id, and the ids of the source's other buckets."""
 
     def work(connection: Connection) -> tuple[str, list[str]]:
         found = get_reachable_bucket(connection, key, bucket)
@@ -59,7 +60,7 @@ async def detach_source(context: Context, key: KeyRow, bucket: str, source_id: s
             raise NotFound(
                 ErrorCode.SOURCE_NOT_FOUND, f"The source {source_id!r} is not a member of the bucket {bucket!r}."
             )
-        leave_bucket(connection, context, source, found.id, key.id)
+        detach_from(connection, context, source, found.id, key.id)
         return found.id, [other for other in source.places if other != found.id]
 
     left = await context.write(work)
@@ -68,10 +69,10 @@ async def detach_source(context: Context, key: KeyRow, bucket: str, source_id: s
     return left
 
 
-def leave_bucket(
+def detach_from(
     connection: Connection, context: Context, source: SourceRow, bucket_id: str, key_id: str | None = None
 ) -> None:
-    """Remove the source from the bucket, and schedule an update of the index.
+    """Take the source out of the bucket, and schedule an update of the index.
 
     If only this bucket kept the source from being ready, the source is ready now, and `source.ready` is recorded.
     """
@@ -94,28 +95,28 @@ def leave_bucket(
 def give_places(
     connection: Connection, context: Context, old: SourceRow, bucket_ids: Collection[str], successor_id: str
 ) -> None:
-    """Remove the replaced source `old` from these buckets. Delete the source if it has no other bucket."""
+    """Detach the replaced source `old` from these buckets, or delete it if it has no other one."""
     if set(old.places) <= set(bucket_ids):
-        remove_source(connection, context, old, replaced_by=successor_id)
+        delete_source(connection, context, old, replaced_by=successor_id)
         return
     for bucket_id in set(old.places) & set(bucket_ids):
-        leave_bucket(connection, context, old, bucket_id)
+        detach_from(connection, context, old, bucket_id)
 
 
-def remove_source(
+def delete_source(
     connection: Connection,
     context: Context,
     source: SourceRow,
     replaced_by: str | None = None,
     key_id: str | None = None,
 ) -> None:
-    """Delete the source's rows, and add a tombstone: a row that says what else the sweeper has to remove."""
+    """Delete the source's rows, and add a tombstone: a row that says what the sweeper has to clean up."""
     now = context.clock.timestamp()
     if replaced_by is not None:
         give_names(connection, source.team_id, source.id, replaced_by)
     delete_memberships(connection, source.id)
     cancel_tasks(connection, source.id, now)
-    delete_source(connection, source.team_id, source.id)
+    sources.delete_source(connection, source.team_id, source.id)
     create_tombstone(connection, source.team_id, source.id, replaced_by, now, source.blob)
     kind = EventType.SOURCE_DELETED if replaced_by is None else EventType.SOURCE_REPLACED
     facts = {} if replaced_by is None else {"replaced_by": replaced_by}

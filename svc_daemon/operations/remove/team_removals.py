@@ -1,4 +1,4 @@
-"""Removes a team with all its buckets, sources, keys, agents, files and index.
+"""Deletes a team with all its buckets, sources, keys, agents, files and index.
 
 First, the team's keys are revoked and a task is queued. A worker then repeats all steps until nothing is left, because
 requests that began earlier may still add something. The last transaction deletes the team.
@@ -16,7 +16,7 @@ from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.keys import get_team, view_team
 from svc_daemon.operations.remove.bucket_deletions import end_session
 from svc_daemon.operations.remove.setting_aside import count_set_aside_files
-from svc_daemon.operations.remove.source_deletions import remove_source
+from svc_daemon.operations.remove.source_deletions import delete_source
 from svc_daemon.operations.remove.sweeping import clean_tombstones
 from svc_daemon.operations.shared.leases import claim_next
 from svc_daemon.process.contexts import Context
@@ -74,7 +74,7 @@ def is_removing(context: Context, task: TaskRow) -> bool:
     return context.read(partial(tasks.is_held, task=task))
 
 
-async def remove_contents(context: Context, team_id: str) -> bool:
+async def delete_contents(context: Context, team_id: str) -> bool:
     """Cancel the team's upload sessions and delete its sources.
 
     Returns whether the team still has sources, open uploads or unfinished tasks.
@@ -92,7 +92,7 @@ async def remove_contents(context: Context, team_id: str) -> bool:
         for source_id in source_ids:
             source = find_source(connection, team_id, source_id)
             if source is not None:
-                remove_source(connection, context, source)
+                delete_source(connection, context, source)
         return len(source_ids)
 
     while await context.write(work):
@@ -116,7 +116,7 @@ async def _cancel_rebuild(context: Context, team_id: str) -> bool:
     return await context.write(work)
 
 
-async def remove_index(context: Context, team_id: str) -> None:
+async def delete_index(context: Context, team_id: str) -> None:
     """Delete the team's files that were moved aside, and then the team's index, which names these files."""
     names = await asyncio.to_thread(context.set_aside_files.list_names)
     if names:
@@ -133,8 +133,8 @@ async def remove_index(context: Context, team_id: str) -> None:
     await asyncio.to_thread(context.provider.delete_team, team_id)
 
 
-async def remove_rows(context: Context, task: TaskRow) -> None:
-    """Remove the bytes of the deleted sources, then all rows of the team.
+async def delete_rows(context: Context, task: TaskRow) -> None:
+    """Clean up the bytes of the deleted sources, then delete all rows of the team.
 
     Stops if the team is in use again, or if some bytes could not be removed. The worker then repeats all steps.
     """
