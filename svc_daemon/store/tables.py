@@ -1,50 +1,12 @@
-"""Describes the tables of the state database, for work on all of them, such as checks and moves.
+"""Describes the tables of the state database, for work on all of them, such as checks and moves."""
 
-Most tables have a class for their rows, with a field for each column: it lists the columns once.
-"""
-
-import json
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from functools import cache, lru_cache
-from typing import Any
+from dataclasses import dataclass
 
 from svc_daemon.databases.contract import Connection
 
 #: A row's values, in the order of the columns.
 Values = Sequence[str | int | float | None]
-
-
-@cache
-def _columns_of(row: Any) -> tuple[str, ...]:
-    return tuple(each.name for each in fields(row))
-
-
-@cache
-def insertion(row: Any, table: str, *others: str) -> str:
-    """Return the statement that inserts a row of this class. `others` are its fields that are no columns."""
-    names = [name for name in _columns_of(row) if name not in others]
-    return f"INSERT INTO {table} ({', '.join(names)}) VALUES (:{', :'.join(names)})"  # noqa: S608
-
-
-def column_values(row: Any) -> dict[str, Any]:
-    """Return the row's values by column, as they are stored. `from_row` of its class is the inverse."""
-    values = {}
-    for name in _columns_of(row.__class__):
-        value = values[name] = getattr(row, name)
-        if isinstance(value, tuple):
-            values[name] = _stored_texts(value)
-        elif isinstance(value, dict):
-            values[name] = json.dumps(value)
-        elif isinstance(value, bool):
-            values[name] = int(value)
-    return values
-
-
-@lru_cache
-def _stored_texts(texts: tuple[str, ...]) -> str:
-    """Convert a list of texts to JSON, the inverse of `read_texts`. Most files have the same tags and buckets."""
-    return json.dumps(texts)
 
 
 @dataclass(frozen=True, slots=True)

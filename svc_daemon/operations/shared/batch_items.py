@@ -12,11 +12,11 @@ from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations.shared.events import record_events
 from svc_daemon.process.contexts import Context
+from svc_daemon.store.columns import read_object
 from svc_daemon.store.rows import batches as store
 from svc_daemon.store.rows import sessions
 from svc_daemon.store.rows.batches import BatchMember
 from svc_daemon.store.rows.events import NewEvent
-from svc_daemon.store.stored_json import read_object
 from svc_daemon.wire.events import EventType
 from svc_daemon.wire.light.error_codes import ErrorCode
 from svc_daemon.wire.sources import SourceError

@@ -6,7 +6,7 @@ from svc_daemon.core.ids import DEFAULT_AGENT
 from svc_daemon.core.search.agents import NOTHING, PolicyFault, TeamAgent, lost_default, policy_text, read_policy
 from svc_daemon.databases.contract import Connection, Row
 from svc_daemon.errors import NotFound
-from svc_daemon.store.tables import column_values, insertion
+from svc_daemon.store.columns import column_values, insertion
 from svc_daemon.wire.light.error_codes import ErrorCode
 
 _INSERT = f"{insertion(TeamAgent, 'agents', 'policy_fault')} ON CONFLICT (team_id, id)"

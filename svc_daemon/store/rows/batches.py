@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from svc_daemon.databases.contract import Connection, Row, values_of
 from svc_daemon.errors import NotFound
-from svc_daemon.store.stored_json import read_texts
-from svc_daemon.store.tables import column_values, insertion
+from svc_daemon.store.columns import column_values, insertion, read_texts
 from svc_daemon.wire.light.error_codes import ErrorCode
 
 

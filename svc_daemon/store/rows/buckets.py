@@ -13,12 +13,11 @@ from svc_daemon.core import readiness
 from svc_daemon.core.text.chunking import READER_VERSION, ChunkingOptions
 from svc_daemon.databases.contract import Connection, Parameters, Row, values_of
 from svc_daemon.errors import NotFound
+from svc_daemon.store.columns import column_values, insertion, read_objects
 from svc_daemon.store.rows.sources.recognized_pages import count_scans
 from svc_daemon.store.rows.sources.refreshes import STALE
 from svc_daemon.store.rows.sources.sources import UNREAD_SCAN
 from svc_daemon.store.rows.tasks import TaskRow
-from svc_daemon.store.stored_json import read_objects
-from svc_daemon.store.tables import column_values, insertion
 from svc_daemon.wire.buckets import ChunkSizes
 from svc_daemon.wire.light.error_codes import ErrorCode
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from svc_daemon.core.access.api_keys import GRANTABLE
 from svc_daemon.databases.contract import Connection, Row, values_of
 from svc_daemon.errors import NotFound
-from svc_daemon.store.stored_json import read_list, read_texts
-from svc_daemon.store.tables import column_values, insertion
+from svc_daemon.store.columns import column_values, insertion, read_list, read_texts
 from svc_daemon.wire.light.error_codes import ErrorCode
 from svc_daemon.wire.services import WatchedMapping
 

@@ -11,8 +11,7 @@ from math import inf
 from svc_daemon.core import lanes
 from svc_daemon.databases.contract import Connection, Row, values_of
 from svc_daemon.errors import NotFound
-from svc_daemon.store.stored_json import read_objects
-from svc_daemon.store.tables import column_values, insertion
+from svc_daemon.store.columns import column_values, insertion, read_objects
 from svc_daemon.wire.light.error_codes import ErrorCode
 from svc_daemon.wire.sources import SourceError
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from svc_daemon.databases.contract import MOST_ROWS, Connection, Row
 from svc_daemon.errors import NotFound
-from svc_daemon.store.stored_json import read_objects
-from svc_daemon.store.tables import column_values, insertion
+from svc_daemon.store.columns import column_values, insertion, read_objects
 from svc_daemon.wire.light import webhook_calls
 from svc_daemon.wire.light.error_codes import ErrorCode
 from svc_daemon.wire.light.webhook_calls import Standing

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from svc_daemon.databases.contract import Connection
+from svc_daemon.store.columns import column_values
 from svc_daemon.store.rows.sources.sources import SourceRow
-from svc_daemon.store.tables import column_values
 
 #: 1 for a source `s` whose last try failed, else 0. A damaged schedule counts as none.
 STALE = (

@@ -12,8 +12,8 @@ from typing import Any
 
 from svc_daemon.core.search.agents import passes
 from svc_daemon.databases.contract import Connection, Row
+from svc_daemon.store.columns import read_object, read_texts
 from svc_daemon.store.rows.sources.sources import generations_of, places_of
-from svc_daemon.store.stored_json import read_object, read_texts
 from svc_daemon.wire.light.parsing import parse_json
 from svc_daemon.wire.sources import FetchFacts, StoredRefresh
 

@@ -9,8 +9,7 @@ from svc_daemon.core import ids, readiness
 from svc_daemon.core.uploads.source_fields import Description
 from svc_daemon.databases.contract import Connection, Row, values_of
 from svc_daemon.errors import NotFound
-from svc_daemon.store.stored_json import read_objects, read_texts
-from svc_daemon.store.tables import column_values, insertion
+from svc_daemon.store.columns import column_values, insertion, read_objects, read_texts
 from svc_daemon.wire.light.error_codes import ErrorCode
 from svc_daemon.wire.sources import (
     FetchFacts,

@@ -1,8 +1,14 @@
-"""Reads the JSON in rows. A damaged value costs only itself: it is read as if it were missing, and logged once."""
+"""Writes the values of rows into columns, and reads them again.
 
+Most tables have a class for their rows, with a field for each column: it lists the columns once. Lists and objects are
+stored as JSON. A damaged value costs only itself: it is read as if it were missing, and logged once.
+"""
+
+import json
 import logging
 from collections.abc import Mapping
-from functools import lru_cache
+from dataclasses import fields
+from functools import cache, lru_cache
 from typing import Any
 
 from svc_daemon.databases.contract import Row
@@ -18,6 +24,38 @@ FIELDS: dict[str, set[str]] = {
     "webhook": {"url", "metadata"},
     "refresh": {"every_seconds", "on_gone", "failures", "gone", "tried_at", "error"},
 }
+
+
+@cache
+def _columns_of(row: Any) -> tuple[str, ...]:
+    return tuple(each.name for each in fields(row))
+
+
+@cache
+def insertion(row: Any, table: str, *others: str) -> str:
+    """Return the statement that inserts a row of this class. `others` are its fields that are no columns."""
+    names = [name for name in _columns_of(row) if name not in others]
+    return f"INSERT INTO {table} ({', '.join(names)}) VALUES (:{', :'.join(names)})"  # noqa: S608
+
+
+def column_values(row: Any) -> dict[str, Any]:
+    """Return the row's values by column, as they are stored. `from_row` of its class is the inverse."""
+    values = {}
+    for name in _columns_of(row.__class__):
+        value = values[name] = getattr(row, name)
+        if isinstance(value, tuple):
+            values[name] = _stored_texts(value)
+        elif isinstance(value, dict):
+            values[name] = json.dumps(value)
+        elif isinstance(value, bool):
+            values[name] = int(value)
+    return values
+
+
+@lru_cache
+def _stored_texts(texts: tuple[str, ...]) -> str:
+    """Convert a list of texts to JSON, the inverse of `read_texts`. Most files have the same tags and buckets."""
+    return json.dumps(texts)
 
 
 def read_objects(values: dict[str, Any], *columns: str) -> None:
