@@ -105,6 +105,8 @@ class Installation:
         self.root = root
         self.files = DataFiles(root / "data")
         self.environ = environment(root, {**type(self).environ_for(root), **variables})
+        #: The module that is run as `svc-daemon`.
+        self.program = "svc_daemon"
         #: More arguments of `svc-daemon serve`.
         self.options: Sequence[str] = ()
         #: How long the daemon may take until its first response.
@@ -168,7 +170,7 @@ class Installation:
         self.root.mkdir(parents=True, exist_ok=True)
         with (self.root / "daemon.out").open("ab") as out:
             listen = ("--listen", self._address) if self._address else ()
-            return self.spawn("svc_daemon", "serve", *listen, *self.options, launcher=launcher, stdout=out, stderr=out)
+            return self.spawn(self.program, "serve", *listen, *self.options, launcher=launcher, stdout=out, stderr=out)
 
     def kill(self) -> None:
         """Kill the daemon with SIGKILL."""
@@ -301,7 +303,7 @@ class Installation:
     def operate(self, *arguments: str) -> Finished:
         """Run `svc-daemon` and return its result; of several nodes, on the folder of one that is running."""
         running = [node for node in self._others if node._process and node._process.poll() is None]
-        words, pipe = ("svc_daemon", *arguments), subprocess.PIPE
+        words, pipe = (self.program, *arguments), subprocess.PIPE
         with (running or [self])[0].spawn(*words, stdout=pipe, stderr=pipe, encoding="utf-8") as process:
             out, err = process.communicate(timeout=COMMAND_TIMEOUT_S)
         return Finished(process.returncode, out, err)

@@ -1,7 +1,6 @@
 """Upgrades of data directories complete even after kills, and data of a newer release is refused unchanged."""
 
 import hashlib
-import inspect
 import random
 import shutil
 import sqlite3
@@ -11,7 +10,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from sqlite3 import Connection
 
 import httpx
 import pytest
@@ -20,10 +18,11 @@ from svc_daemon.offline.upgrading import upgrade
 from svc_daemon.offline.verify import check_files
 from svc_daemon.paths import DataFiles
 from svc_daemon.store.migrations import FIRST, MIGRATIONS, copy_place, list_copies, list_pending
+from tests.acceptance import newer_release
 from tests.acceptance.backups import BACKUP, restore_backup, run_killed, unpack_backup
 from tests.acceptance.calls import list_sources, make_bucket, search, take_in, upload, wait_ended
-from tests.acceptance.forks import ROOT
 from tests.acceptance.installations import Installation, wait_until
+from tests.acceptance.newer_release import COLOURS, add_colours
 from tests.acceptance.test_system_calls import STRACE, can_trace
 from tests.conftest import UNLIMITED, MakeInstallation
 
@@ -34,27 +33,15 @@ KILLS = 2
 COUNTED = tuple(f"svc_daemon/{name}.py" for name in ("offline/upgrading", "store/migrations", "databases/sqlite"))
 CALLS = ("pwrite64", "fdatasync", "fsync", "rename", "unlink", "openat")
 BUCKET = "handbook"
-COLOURS = "m999_colours"
 #: The migrations since the first schema, as the daemon has them.
 LATER = list(MIGRATIONS)[1:]
 
 
-def add_colours(connection: Connection) -> None:
-    """Add a colour to each fact."""
-    connection.execute("ALTER TABLE facts ADD COLUMN colour TEXT")
-    connection.execute("UPDATE facts SET colour = 'umber'")
-
-
 @pytest.fixture
-def newer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Add a migration to this process; return the module path with which processes that a test starts have it too."""
-    folder = tmp_path / "newer"
-    folder.mkdir()
-    lines = ["from sqlite3 import Connection", "from svc_daemon.store.migrations import MIGRATIONS"]
-    lines += [inspect.getsource(add_colours), f"MIGRATIONS[{COLOURS!r}] = add_colours"]
-    (folder / "sitecustomize.py").write_text("\n".join(lines))
+def newer(monkeypatch: pytest.MonkeyPatch) -> str:
+    """Add a migration to this process; return the module of `svc-daemon` with which others have it too."""
     monkeypatch.setitem(MIGRATIONS, COLOURS, add_colours)
-    return f"{folder}:{ROOT}"
+    return newer_release.__name__
 
 
 def lay_out(root: Path) -> DataFiles:
@@ -109,8 +96,8 @@ def _migrate_traced(files: DataFiles, newer: str, call: str, number: int) -> int
     inject = ("-e", f"trace={call}", "-e", f"inject={call}:signal=KILL:when={number}")
     launcher = (STRACE or "", "-D", "-f", "-qq", "-o", "/dev/null", *traced, *inject)
     installation = Installation(files.root.parent)
-    installation.environ |= {"SVC_DATA_DIR": str(files.root), "PYTHONPATH": newer}
-    with installation.spawn("svc_daemon", "migrate", launcher=launcher, stdout=subprocess.DEVNULL) as process:
+    installation.environ["SVC_DATA_DIR"] = str(files.root)
+    with installation.spawn(newer, "migrate", launcher=launcher, stdout=subprocess.DEVNULL) as process:
         return int(process.wait(60))
 
 
@@ -161,7 +148,8 @@ def test_data_of_the_first_schema_opens_and_replays_its_idempotency_keys(
 def test_migrate_plans_and_upgrades_and_the_copy_is_kept_until_a_clean_start(
     make_installation: MakeInstallation, newer: str
 ) -> None:
-    installation = make_installation(**UNLIMITED, PYTHONPATH=newer)
+    installation = make_installation(**UNLIMITED)
+    installation.program = newer
     files = lay_out(installation.files.root)
     copy, older, before = copy_place(files.state), dump(files.state), digest(files.root)
     plan = installation.operate("migrate", "--dry-run", "--json").json

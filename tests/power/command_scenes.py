@@ -5,6 +5,7 @@ from pathlib import Path
 
 import httpx
 
+from tests.acceptance import newer_release
 from tests.acceptance.calls import list_sources
 from tests.power.diaries import Ask
 from tests.power.scenes import Scene
@@ -40,7 +41,7 @@ def upgrade(scene: Scene) -> None:
     """An upgrade to a release with one more migration. Its copy of the state from before goes on in the old release."""
     scene.prepare("one", "two")
     state = scene.installation.files.state
-    words = ("tests.power.upgrading", str(state.parent))
+    words = (newer_release.__name__, "migrate")
 
     def resume(is_complete: bool) -> None:
         if not is_complete:
