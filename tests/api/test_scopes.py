@@ -43,7 +43,7 @@ class TwoBuckets:
         about = {"bucket": bucket, "filename": f"{bucket}.md", "tags": bucket, "metadata": f'{{"side": "{bucket}"}}'}
         return self.daemon.add_ready(text.encode(), **about)
 
-    def values(self, name: str) -> list[Any]:
+    def values(self, name: str, *, large: bool) -> list[Any]:
         """Return values of the field that mean the left bucket alone, and invalid ones."""
         kinds = {bare: kind for table in (PLAIN, FOREIGN) for kind, names in table.items() for bare in names}
         bare = name.lower().replace("_", "").replace("-", "")
@@ -52,7 +52,10 @@ class TwoBuckets:
         one |= {AGENT: ["svc-agent:left", "left"], FILTERS: [{"type": "eq", "key": "side", "value": "left"}]}
         # An empty list of tags matches every source.
         nothing: list[Any] = [] if kind == TAGS else [[], {}]
-        return [value for each in one[kind] for value in (each, [each])] + [*nothing, "", {"id": self.left}, 7]
+        found = [value for each in one[kind] for value in (each, [each])]
+        # A foreign name is refused whatever its value, but for null.
+        is_foreign = bare not in PLAIN[kind] and not large
+        return [*found[:2], []] if is_foreign else [*found, *nothing, "", {"id": self.left}, 7]
 
     def is_narrowed(self, answer: httpx.Response) -> bool:
         """Whether the request was refused, or the response has nothing of the right bucket."""
@@ -80,7 +83,7 @@ ROUTES: list[tuple[str, dict[str, Any]]] = [
 @pytest.mark.rule("agents.scope")
 @pytest.mark.parametrize("name", NAMES)
 def test_scope_field_of_any_known_name_is_applied_or_refused(two_buckets: TwoBuckets, name: str, large: bool) -> None:
-    values = two_buckets.values(name)
+    values = two_buckets.values(name, large=large)
     for (path, body), value in product(ROUTES, values):
         if path != "/v1/search" and value not in values[:2] and not large:
             # All routes share the code that reads a scope.
@@ -119,7 +122,7 @@ def test_field_whose_name_resembles_a_scope_is_applied_or_refused(two_buckets: T
 def test_tool_applies_or_refuses_a_scope_field_of_any_known_name(
     two_buckets: TwoBuckets, name: str, large: bool
 ) -> None:
-    tools, values = Caller(two_buckets.daemon), two_buckets.values(name)
+    tools, values = Caller(two_buckets.daemon), two_buckets.values(name, large=large)
     for tool, arguments in (("svc-search", {"query": "umber quay"}), ("svc-ask", {"question": QUESTION})):
         # Both tools share the code that reads a scope.
         some = values if large or tool == "svc-search" else values[:2]
@@ -171,10 +174,12 @@ def test_null_scope_is_ignored_and_an_empty_list_finds_nothing(two_buckets: TwoB
 
 @pytest.mark.rule("agents.scope")
 @pytest.mark.parametrize("name", NAMES)
-def test_creating_an_agent_or_key_applies_or_refuses_a_scope_field(two_buckets: TwoBuckets, name: str) -> None:
+def test_creating_an_agent_or_key_applies_or_refuses_a_scope_field(
+    two_buckets: TwoBuckets, name: str, large: bool
+) -> None:
     daemon = two_buckets.daemon
     # An empty object is valid: as filters, and as a policy without changes.
-    values = [value for value in two_buckets.values(name) if value != {}]
+    values = [value for value in two_buckets.values(name, large=large) if value != {}]
     for number, (value, at_top) in enumerate(product(values, (True, False))):
         scope = {name: value} if at_top else {"policy": {name: value}}
         body = {"agent_id": f"{name.replace('-', '.')}-{number}-{at_top}", **scope}
