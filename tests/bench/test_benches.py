@@ -31,6 +31,8 @@ SMALL_RUNS = {
 #: What takes seconds: run with `--large`, and otherwise only shown to be a program.
 LONG = (
     "bench_calls",
+    "bench_embedding",
+    "bench_folders",
     "bench_mixed",
     "bench_ready",
     "bench_search",
