@@ -1,4 +1,4 @@
-"""One browser for the tests of a file, and an installation with a handbook for it."""
+"""One browser for all tests, and an installation with a handbook for it."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -9,7 +9,7 @@ from tests.acceptance.installations import Installation
 from tests.console.browsers import OpenPage, Page, browsing
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     with browsing(tmp_path_factory.mktemp("profile")) as driver:
         yield driver
