@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from functools import cache
 from typing import Any
 
 import pytest
@@ -35,10 +36,15 @@ def compose() -> dict[str, Any]:
     return dict(file["services"])
 
 
+@cache
+def _variables() -> set[str]:
+    return strings(VARIABLE, modules())
+
+
 def settings_of(environ: dict[str, str], words: list[str]) -> Settings:
     """The settings of a node with these variables, of which each must be known, and command line after the image."""
     environ = {name: re.sub(r"\$\{\w+:\?\}", "secret", value) for name, value in environ.items()}
-    assert set(environ) - OTHERS <= strings(VARIABLE, modules())
+    assert set(environ) - OTHERS <= _variables()
     name, *options = words
     serve = get_command(daemon_app).commands[name]  # type: ignore[attr-defined]
     parsed = serve.make_context(name, list(options)).params
