@@ -112,8 +112,12 @@ def test_unusable_index_is_rebuilt_at_start_and_searches_are_refused_until_then(
         installation.start()
         pid = installation.pid
         with installation.client() as client:
-            while not get_source(client, ids[0])["ready"]:
+
+            def is_ready() -> bool:
                 assert search(client).json().get("error", {}).get("code") in (None, "team_store_maintenance")
+                return bool(get_source(client, ids[0])["ready"])
+
+            wait_until(is_ready, "the index is rebuilt")
             assert found(client, 0) == set(ids)
         assert installation.pid == pid
     assert installation.files.log.read_text().count("is lost: it is rebuilt from the stored files") == 3

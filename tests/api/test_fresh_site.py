@@ -84,7 +84,7 @@ class Searching:
 
     def run(self) -> None:
         try:
-            while not self.is_over.wait(0.01):
+            while not self.is_over.wait(0.03):
                 for page in self.pages:
                     self.look(page)
         except AssertionError as error:

@@ -61,7 +61,8 @@ def killing(scratch: Path) -> Iterator[list[int]]:
     stop, killed = threading.Event(), list[int]()
 
     def kill_slow() -> None:
-        while not stop.wait(0.005):
+        # A look at all processes takes some milliseconds, and a slow child half a second.
+        while not stop.wait(0.03):
             with suppress(psutil.Error):
                 for child in [child for server in children_of(None, str(scratch)) for child in server.children()]:
                     if child.pid not in killed and child.cpu_times().user > 0.1:
