@@ -1,6 +1,7 @@
 """Runs a program as on Windows: without the modules, names and abilities that only Unix has.
 
-It is run as a script, with a module that has a `main` and that program's arguments. A list of files has no inodes, and
+It is run as a script, with a module that has a `main` and that program's command lines, which are run one by one until
+one fails. A list of files has no inodes, and
 a file that is open can't be renamed or removed. This is no Windows all the same: paths have slashes, for example.
 """
 
@@ -125,7 +126,18 @@ def become_windows() -> None:
         refuse_like_windows(call)
 
 
-if __name__ == "__main__":
-    module, sys.argv[:2] = sys.argv[1], ["svc"]
+def run_all(module: str, lines: str) -> int:
+    """Run these command lines with the `main` of a module; returns the exit code of the last that was run."""
     become_windows()
-    importlib.import_module(module).main()
+    for line in lines.split("\n"):
+        sys.argv[:] = ["svc", *line.split()]
+        try:
+            importlib.import_module(module).main()
+        except SystemExit as ended:
+            if ended.code:
+                raise
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(run_all(*sys.argv[1:]))
