@@ -226,8 +226,12 @@ NAMED_LINKS = [
 
 
 @pytest.mark.rule("trust.link")
-@pytest.mark.parametrize("mark", [".git/HEAD", "svc.toml"])
-@pytest.mark.parametrize("typed", NAMED_LINKS)
+@pytest.mark.parametrize(
+    ("typed", "mark"),
+    # What makes a folder a repository is asked in one place, for each verb.
+    [(typed, ".git/HEAD") for typed in NAMED_LINKS]
+    + [(typed, "svc.toml") for typed in NAMED_LINKS if typed.endswith((" linked", "linked/secret.md"))],
+)
 def test_link_out_of_a_repository_is_not_followed_where_the_user_names_it(
     shared_installation: Installation, tmp_path: Path, typed: str, mark: str
 ) -> None:
