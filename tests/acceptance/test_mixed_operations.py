@@ -17,11 +17,12 @@ CLIENTS = 6
 OPERATIONS = 132
 LARGE_OPERATIONS = 3000
 #: The daemon ends once in this many operations; every fourth time it is stopped, otherwise it is killed.
-OPERATIONS_PER_END = 25
+OPERATIONS_PER_END = 22
 
 
+@pytest.mark.rule("upgrade.restart")
 @pytest.mark.sqlite
-def test_acknowledged_operations_survive_kills_and_stops_of_the_daemon(
+def test_acknowledged_operations_survive_kills_stops_and_a_restart_of_the_daemon(
     make_installation: MakeInstallation, large: bool
 ) -> None:
     # A kill counts as an attempt of each running task: with fewer attempts, a source could legitimately fail.
@@ -47,7 +48,8 @@ def _work_under_ends(installation: Installation, site: Site, operations: int) ->
         each.start()
     try:
         # The daemon ends by progress and not by time, so that a busy machine does the same between two ends.
-        for turn, threshold in enumerate(sorted(moments.sample(range(operations), operations // OPERATIONS_PER_END))):
+        *ends, restart = sorted(moments.sample(range(operations), operations // OPERATIONS_PER_END))
+        for turn, threshold in enumerate(ends):
             wait_until(lambda: have_done(clients, threshold), f"{threshold} operations", OPERATION_TIMEOUT_S)  # noqa: B023
             clients[0].join(moments.uniform(0, 0.05))
             if turn % 4 == 3:
@@ -56,6 +58,9 @@ def _work_under_ends(installation: Installation, site: Site, operations: int) ->
                 installation.kill()
             assert _broken(installation) == []
             installation.start()
+        wait_until(lambda: have_done(clients, restart), f"{restart} operations", OPERATION_TIMEOUT_S)
+        restarted = installation.svc("daemon", "restart")
+        assert restarted.exit == 0, restarted.stderr
     finally:
         for each in clients:
             each.join()

@@ -6,12 +6,10 @@ import shutil
 import sqlite3
 import stat
 import subprocess
-import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-import httpx
 import pytest
 
 from svc_daemon.offline.upgrading import upgrade
@@ -20,7 +18,7 @@ from svc_daemon.paths import DataFiles
 from svc_daemon.store.migrations import FIRST, MIGRATIONS, copy_place, list_copies, list_pending
 from tests.acceptance import newer_release
 from tests.acceptance.backups import BACKUP, restore_backup, run_killed, unpack_backup
-from tests.acceptance.calls import list_sources, make_bucket, search, take_in, upload, wait_ended
+from tests.acceptance.calls import list_sources, search, take_in, upload, wait_ended
 from tests.acceptance.installations import Installation, wait_until
 from tests.acceptance.newer_release import COLOURS, add_colours
 from tests.acceptance.test_system_calls import STRACE, can_trace
@@ -203,46 +201,3 @@ def test_state_of_a_newer_release_is_refused_and_stays_unchanged(
         refused = installation.operate(*words.split(), "--json")
         assert (refused.exit, "m999" in refused.stdout) == (code, True), (words, refused.stdout)
         assert digest(root) == before, words
-
-
-@pytest.mark.rule("upgrade.restart")
-def test_daemon_restart_during_uploads_loses_no_acknowledged_source(make_installation: MakeInstallation) -> None:
-    installation = make_installation(**UNLIMITED).start()
-    with installation.client() as client:
-        make_bucket(client, BUCKET)
-    taken, stopping = dict[str, str](), threading.Event()
-
-    def send(sender: int) -> None:
-        number = 0
-        while not stopping.is_set():
-            name = f"{sender}-{number}.md"
-            try:
-                with installation.client() as client:
-                    answer = upload(client, BUCKET, name, f"# {name}\n".encode(), key=name)
-            except (KeyError, httpx.TransportError):
-                # The daemon is not running or has just stopped, so the same upload is repeated.
-                continue
-            if answer.is_success:
-                assert answer.json()["title"] == name
-                taken[name] = answer.json()["id"]
-                number += 1
-            else:
-                assert answer.json()["error"]["retryable"], answer.text
-
-    senders = [threading.Thread(target=send, args=(sender,)) for sender in range(3)]
-    for sender in senders:
-        sender.start()
-    try:
-        wait_until(lambda: len(taken) > 5, "some uploads", 60)
-        restarted = installation.svc("daemon", "restart", "--json")
-        assert restarted.exit == 0, restarted.stderr
-        count = len(taken)
-        wait_until(lambda: len(taken) > count + 5, "some uploads", 60)
-    finally:
-        stopping.set()
-        for sender in senders:
-            sender.join()
-    with installation.client() as client:
-        assert sorted(source["id"] for source in list_sources(client, BUCKET)) == sorted(taken.values())
-        assert all(wait_ended(client, source_id)["ready"] for source_id in taken.values())
-    installation.assert_intact()
