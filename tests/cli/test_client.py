@@ -11,7 +11,8 @@ import pytest
 
 from svc_cli.client import ApiError, BytesContent, Client, Description, Member, NetworkFailed, NewFile
 from svc_cli.client.batches import batch_key
-from svc_cli.client.new_files import idempotency_key
+from svc_cli.client.imports import ImportRequest, import_key
+from svc_cli.client.new_files import idempotency_key, session_key
 from svc_cli.client.retries import RetryPolicy, Stopped
 from svc_cli.client.sessions import Storage
 from svc_cli.errors import BadAnswer
@@ -196,3 +197,32 @@ def test_idempotency_key_is_equal_only_for_equal_requests() -> None:
     changes += [{"sha256": "1" * 64}, {"replaces": "src_1"}]
     keys = [idempotency_key("bkt_1", replace(upload, **change), 0) for change in changes]
     assert len({key, *keys, idempotency_key("bkt_2", upload, 0), idempotency_key("bkt_1", upload, 1)}) == 9
+
+
+#: A file and a URL with nothing but what they need.
+PLAIN = Description(filename="a.md", title="A", sha256="0" * 64)
+URL = ImportRequest(url="https://example.com/")
+
+
+# A field that is added later may be part of a key only if it is set: with another key, what an older release began
+# would be sent again instead of being continued.
+@pytest.mark.parametrize(
+    ("key", "digest"),
+    [
+        (
+            idempotency_key("bkt_1", NewFile(**vars(PLAIN), data=b""), 0),
+            "svc-f54283d82a7dd9bf4be198c7df4d0505dc8e976115ac23bd97a7f1e0aa0dc79d",
+        ),
+        (
+            session_key("bkt_1", PLAIN, 1, 0),
+            "svc-session-5fce53058de84f38afad954e2d1936bb3b0e6e5542d2d48efd3be7883c5936de",
+        ),
+        (
+            import_key("bkt_1", URL, "file", 0),
+            "svc-import-ddad265400dd5121aaf2f20459950e867c18a7f50565e1ebf0fa12ee176dc844",
+        ),
+    ],
+    ids=["file", "session", "import"],
+)
+def test_key_of_a_request_is_the_same_after_an_upgrade(key: str, digest: str) -> None:
+    assert key == digest
