@@ -11,7 +11,7 @@ from svc_daemon.api.middleware.response_headers import name_bucket
 from svc_daemon.api.requests import body_of, context_of, creation_of
 from svc_daemon.core import readiness
 from svc_daemon.core.access import api_keys
-from svc_daemon.core.uploads.source_fields import in_body, in_manifest
+from svc_daemon.core.uploads.destination_buckets import in_body, in_manifest
 from svc_daemon.operations.shared.destination_buckets import Destination, find_destination, find_in_manifest
 from svc_daemon.operations.shared.idempotency import Creation
 from svc_daemon.wire import legacy as wire

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from svc_daemon.core.access import api_keys
 from svc_daemon.core.json_bodies import refusal
-from svc_daemon.core.uploads.source_fields import ID, BucketName, ManifestNaming, Naming
+from svc_daemon.core.uploads.destination_buckets import ID, BucketName, ManifestNaming, Naming
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.buckets import new_bucket
