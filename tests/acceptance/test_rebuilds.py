@@ -1,6 +1,7 @@
 """A real daemon rebuilds a team's search index on request, after damage, and when a bucket's chunking is changed."""
 
 import os
+import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -101,11 +102,16 @@ def downgrade(index: Path) -> None:
         connection.execute("PRAGMA user_version = 1")
 
 
+def remove(index: Path) -> None:
+    """With its folder."""
+    shutil.rmtree(index.parent)
+
+
 @pytest.mark.index_files
 def test_unusable_index_is_rebuilt_at_start_and_searches_are_refused_until_then(installation: Installation) -> None:
     with installation.client() as client:
         ids = fill(client, 5)
-    for spoil in (overwrite, downgrade, Path.unlink):
+    for spoil in (overwrite, downgrade, remove):
         assert installation.stop() == 0
         (index,) = installation.files.index.glob("*.db")
         spoil(index)
