@@ -5,12 +5,14 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 import pytest
 
 from tests.acceptance.installations import PATIENCE_S, Installation, wait_until
+
+T = TypeVar("T")
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 DRIVER = shutil.which("chromedriver")
@@ -68,20 +70,24 @@ class Page:
     def sees(self, *texts: str, timeout_s: float = PATIENCE_S) -> None:
         """Wait until the page shows all of these texts."""
         for text in texts:
-            try:
-                wait_until(lambda text=text: text in self.text, f"the page shows {text!r}", timeout_s)  # type: ignore[misc]
-            except AssertionError as late:
-                raise AssertionError(f"{late}; it shows:\n{self.text[:3000]}\n{self.complaints()}") from None
+            self._wait(lambda text=text: text in self.text, f"the page shows {text!r}", timeout_s)  # type: ignore[misc]
+
+    def _wait(self, condition: Callable[[], T | None], what: str, timeout_s: float = PATIENCE_S) -> T:
+        try:
+            # Each look has the browser lay out the page.
+            return wait_until(condition, what, timeout_s, every_s=0.05)
+        except AssertionError as late:
+            raise AssertionError(f"{late}; it shows:\n{self.text[:3000]}\n{self.complaints()}") from None
 
     def misses(self, text: str) -> None:
         """Wait until the page no longer shows a text."""
-        wait_until(lambda: text not in self.text, f"the page no longer shows {text!r}: {self.text[:2000]}")
+        self._wait(lambda: text not in self.text, f"the page no longer shows {text!r}")
 
     def find(self, selector: str, text: str = "") -> Any:
         """Wait for a shown element that has the text, and return it."""
         script = """const found = [...document.querySelectorAll(arguments[0])].filter((each) => each.checkVisibility()
             && each.textContent.includes(arguments[1])); return found[0] || null"""
-        return wait_until(lambda: self.run(script, selector, text), f"{selector} with {text!r}: {self.text[:1500]}")
+        return self._wait(lambda: self.run(script, selector, text), f"{selector} with {text!r}")
 
     def click(self, text: str, selector: str = "a, button, summary") -> None:
         """Click a link or button by its words. It may be made again in between."""
