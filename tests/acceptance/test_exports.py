@@ -103,7 +103,7 @@ def test_imported_bucket_exports_the_same_bytes_and_has_the_same_search_results(
 ) -> None:
     here, there = (make_installation(name, **UNLIMITED, SVC_FETCH_ALLOW="127.0.0.0/8").start() for name in "ab")
     unsent = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(ROOT / ("svc_daemon" if large else "docs"), here.root / "docs", ignore=unsent)
+    shutil.copytree(ROOT / ("svc_daemon" if large else "docs/how-to"), here.root / "docs", ignore=unsent)
     with here.client() as client, there.client() as other, hosting() as site:
         fields = {"name": "The shelf", "description": "Of all kinds.", "metadata": {"kind": "odd"}}
         client.put(f"/v1/buckets/{BUCKET}", json={**fields, "chunking": {"target": 500, "min": 400, "max": 600}})
