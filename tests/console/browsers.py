@@ -109,11 +109,9 @@ class Page:
         field.send_keys(text)
 
     def choose_files(self, paths: Sequence[Path], label: str = "Add files") -> None:
-        """Give files to the input behind a button, as its dialog does."""
-        field = wait_until(
-            lambda: self.run("return document.querySelector(`input[type=file][aria-label='${arguments[0]}']`)", label),
-            f"the input of {label!r}",
-        )
+        """Give files to the input behind a button, as its dialog does, once the button is shown."""
+        script = "return document.querySelector(`.drop:not([hidden]) input[aria-label='${arguments[0]}']`)"
+        field = self._wait(lambda: self.run(script, label), f"the input of {label!r}")
         field.send_keys("\n".join(map(str, paths)))
 
     def drop(self, selector: str, path: Path) -> None:
