@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
-from svc_daemon.core import ids, readiness
-from svc_daemon.core.answers import proofs
+from svc_daemon.core import ids, proofs, readiness
 from svc_daemon.core.answers.passages import QuotePlace
-from svc_daemon.core.answers.proofs import Proof
 from svc_daemon.core.json_bodies import refusal
+from svc_daemon.core.proofs import Proof
 from svc_daemon.core.text.chunking import Extraction
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound, ServiceError

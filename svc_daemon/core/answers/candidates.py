@@ -4,20 +4,18 @@ The words of what a statement belongs to count in part.
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import cache
 
-from svc_daemon.core.answers.likenesses import OPPOSITES, likes_of
 from svc_daemon.core.answers.lines import names_in
-from svc_daemon.core.answers.particulars import TITLES, Need, is_in, is_in_part
+from svc_daemon.core.answers.particulars import Need, is_in, is_in_part, is_within
 from svc_daemon.core.answers.passages import ASKS_FOR_NUMBER, Passage, chance_of
-from svc_daemon.core.answers.quantities import UNITS
-from svc_daemon.core.answers.questions import ASKING, ORDER, Question, common_in
+from svc_daemon.core.answers.questions import Question
 from svc_daemon.core.answers.statements import Statement, reading_of
 from svc_daemon.core.text.sentences import Span
-from svc_daemon.core.text.words import STOP_WORDS, stem_of, stems_of, words_of
+from svc_daemon.core.text.words import stem_of, stems_of, words_of
 
 #: Added to a sentence's score if it has the number or definition that the question asks for; subtracted if the sentence
 #: is a question or heading.
@@ -44,35 +42,6 @@ _ASKS_WHEN = re.compile(r"\bwhen\b")
 _ASKS_WHAT = re.compile(r"what(?: is|'s| are| does) (?:an? |the )?(\w[\w-]*(?: \w+)?)(?: mean)?\s*\??$")
 #: The beginning of a definition; `{}` is replaced by the defined name.
 _DEFINITION = r"\W*(?:an? |the )?{}\W.{{0,80}}?\b(?:is|are|means?|refers? to)\b"
-
-
-_ASKS = re.compile(
-    r"^\W*(?:(?:and|so|please|tell me|give me|show me)\W+)*(how \w+|what time|what|which|whose|whom|who|when|where|why|"
-    r"warum|pourquoi|wie viele|wie lange|wie|wer|wann|wo|was|welche\w*|quand|qui|où|combien|quel\w*|qué|quién|"
-    r"cuánt[oa]s?|cuándo|dónde|cuál|cómo)\b"
-)
-_ASKS_WHO = frozenset(("who", "whom", "whose", "wer", "qui", "quién"))
-_ASKS_WHY = frozenset(("why", "how come", "warum", "pourquoi"))
-_ASKS_MEANING = re.compile(r"\b(?:mean|stand for|signify|bedeutet|significa|signifie)\b")
-_ASKS_HOUR = re.compile(r"\b(?:what time|what hour|how (?:late|early))\b")
-_ASKS_UNTIL = re.compile(
-    r"\b(?:until|by) when\b|\bby what\b|\bdeadline\b|\blatest\b|\buntil\b.*\?|\bhow long\b.*\bvalid\b|\bbis wann\b|"
-    r"\bwhen\b.*\b(?:expire|run out|due)"
-)
-#: What ends the words that say what is asked for.
-_PARTS = re.compile(
-    r"\b(?:of|for|in|on|at|to|by|from|with|about|per|do|does|did|is|are|was|were|can|may|must|has|have|had|der|des|du|"
-    r"de|del|von|für|im|auf|la|le|el|los|las|les|en)\b"
-)
-_HOW_MANY = re.compile(r"(?:how many|number of|wie viele?|combien de|cuánt[oa]s) (\w+)")
-_NAME = re.compile(r"[^\W\d_a-z][\w'’-]*\.?(?: (?:[a-z]{1,3} )?[^\W\d_a-z][\w'’-]*\.?)+")  # noqa: RUF001
-_CAPITAL = re.compile(r"(?<=[^\W_] |[,:(] )[^\W\d_a-z][\w'’-]+")  # noqa: RUF001
-_PLAIN_WORD = re.compile(r"[^\W_]+")
-_STOP = re.compile(r"[.!?;:|]")
-_PLAIN = ASKING | frozenset(map(stem_of, STOP_WORDS))
-_TITLE_STEMS = frozenset(map(stem_of, TITLES))
-#: How many words after a number what it counts may stand.
-_NEAR = 3
 
 
 class Place(IntEnum):
@@ -151,7 +120,8 @@ class Asked(Question):
         if is_in(need, front):
             return Place.IN_FRONT
         for place, passages in ((Place.IN_PASSAGE, [self.passages[at]]), (Place.IN_DOCUMENT, beside)):
-            if any(is_in(need, reading_of(text)) for each in passages for text in (each.text, *each.chunk.headings)):
+            readings = [reading_of(text) for each in passages for text in (each.text, *each.chunk.headings)]
+            if any(is_in(need, reading) or is_within(need, reading) for reading in readings):
                 return place
         lines = [line for text in (begin, *(each.text for each in beside)) for line in _CELL_END.split(text.lower())]
         low = [title.lower() for title in titles]
@@ -176,7 +146,7 @@ class Asked(Question):
     def is_met(self, need: Need, scored: Scored) -> bool:
         """Return whether a statement, or its document, has what the question names; of alternatives, the statement."""
         is_only = sum(need.group == other.group for other in self.needs) == 1
-        return scored.statement.has(need) or (is_only and self.place(need, scored.passage) > Place.NOWHERE)
+        return scored.statement.covers(need) or (is_only and self.place(need, scored.passage) > Place.NOWHERE)
 
     def score_all(self, statements: Sequence[tuple[int, Statement]]) -> list[Scored]:
         """Return the statements with their scores, the best first."""
@@ -212,7 +182,7 @@ class Asked(Question):
         near = [each for lacks, each in lacking if len(lacks) == fewest]
         if not fewest:
             return near, [] if lacking else self.needs
-        nowhere = [need for need in self.needs if not any(each.has(need) for _, (_, each) in lacking)]
+        nowhere = [need for need in self.needs if not any(each.covers(need) for _, (_, each) in lacking)]
         return near, nowhere or next(lacks for lacks, _ in lacking if len(lacks) == fewest)
 
     def score(self, place: int, passages: int, statement: Statement, lacking: Sequence[Sequence[Need]] = ()) -> Scored:
@@ -305,70 +275,3 @@ class Asked(Question):
         kept = [each for each, scope in zip(scored, scopes, strict=True) if told <= scope]
         is_joined = re.search(r" (?:and|or|than|vs|versus) |,", self.question)
         return kept or [each for each in scored if each.statement.kind != "row" or is_joined]
-
-
-class Wanted:
-    """What a question asks for, and its words that count."""
-
-    def __init__(self, asked: Asked) -> None:
-        question = asked.question
-        common = frozenset(map(stem_of, common_in(question)))
-        stems = [stem_of(word) for word in words_of(question)]
-        if asked.needs:
-            counting = [*(stem for stem in stems if stem in asked.weights), *asked.weights]
-        else:
-            counting = [stem for stem in stems if stem not in common | _PLAIN]
-        #: The stems of the words that count.
-        self.content = [stem for stem in dict.fromkeys(counting) if stem not in _TITLE_STEMS]
-        self.likes = {stem: likes_of(stem) for stem in self.content}
-        self.is_foreign = bool(common)
-        begin = _ASKS.match(question)
-        self.is_why = begin is not None and begin[1] in _ASKS_WHY
-        self.is_who = begin is not None and begin[1] in _ASKS_WHO
-        how = begin[1].split()[1:] if begin and begin[1].startswith("how ") else []
-        self.how = frozenset(map(stem_of, how))
-        self.is_meaning = _ASKS_MEANING.search(question) is not None
-        self.is_hour = _ASKS_HOUR.search(question) is not None
-        self.is_until = _ASKS_UNTIL.search(question) is not None
-        # What says what is asked for: "deadline" of "what is the deadline for claims".
-        parts = (
-            [stem for stem in map(stem_of, words_of(part)) if stem in self.likes]
-            for part in _PARTS.split(question[begin.end() if begin else 0 :])
-        )
-        self.first = next(filter(None, parts), self.content)
-        words = _PLAIN_WORD.findall(question)
-        self.words = frozenset((*words, *map(stem_of, words), *(str(ORDER[word]) for word in words if word in ORDER)))
-        self.like = self.words.union(*self.likes.values())
-        self.like_first = frozenset[str]().union(*(self.likes[stem] for stem in self.first))
-        self.named = frozenset(stem_of(word) for need in asked.needs for word in words_of(need.text))
-        many = _HOW_MANY.search(question)
-        self.counts = likes_of(stem_of(many[1])) if many and many[1] not in UNITS else frozenset[str]()
-        #: For each word with an opposite, the stems of one side and of the other.
-        self.opposites = [
-            (side, other)
-            for pair in OPPOSITES
-            for side, other in (pair, pair[::-1])
-            if not side.isdisjoint(stems) and other.isdisjoint(stems)
-        ]
-
-    def has_person(self, text: str) -> bool:
-        names = (_PLAIN_WORD.findall(match[0].lower()) for match in _NAME.finditer(text))
-        return any(not self.words.issuperset(name) for name in names)
-
-    def may_have_person(self, text: str) -> bool:
-        return any(match[0].lower() not in self.words for match in _CAPITAL.finditer(text))
-
-    def is_counted(self, text: str) -> bool:
-        """Return whether a text has a number of what the question counts: "seven tiles"."""
-        reading = reading_of(text)
-        for at, _ in reading.counted:
-            for token in reading.tokens[at + 1 : at + 1 + _NEAR]:
-                if _STOP.search(reading.text, reading.tokens[at].end, token.start):
-                    break
-                if stem_of(token.low) in self.counts:
-                    return True
-        return False
-
-    def is_opposed(self, stems: Collection[str]) -> bool:
-        """Return whether a statement has only the opposite of a word of the question: "maximum" for "minimum"."""
-        return any(side.isdisjoint(stems) and not other.isdisjoint(stems) for side, other in self.opposites)

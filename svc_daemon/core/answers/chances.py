@@ -10,14 +10,15 @@ second set, each of which counts a quarter.
 import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from itertools import pairwise
 
-from svc_daemon.core.answers.candidates import Asked, Place, Scored, Wanted
+from svc_daemon.core.answers.candidates import Asked, Place, Scored
 from svc_daemon.core.answers.lines import PAIR, names_in
-from svc_daemon.core.answers.particulars import is_in
+from svc_daemon.core.answers.particulars import Need, is_in
 from svc_daemon.core.answers.passages import chance_of
-from svc_daemon.core.answers.statements import Statement, reading_of
+from svc_daemon.core.answers.statements import LABEL, Statement, reading_of
+from svc_daemon.core.answers.wanted import Wanted
 from svc_daemon.core.text.words import STOP_WORDS, stem_of, stems_of, words_of
 
 #: What each feature of a statement adds to its score. All are 0 to 1, but the places are counted. The question's words
@@ -26,95 +27,97 @@ from svc_daemon.core.text.words import STOP_WORDS, stem_of, stems_of, words_of
 WEIGHTS: Mapping[str, float] = {
     # The question's words that neither it nor what it belongs to has; those that only the line or heading right above
     # has; those that its document has elsewhere, or the statements beside it; and those that its document hasn't.
-    "lacked": -2.3,
-    "headed": 1.16,
-    "in_document": -0.91,
-    "beside": 0.86,
-    "not_in_document": -1.24,
+    "lacked": -1.56,
+    "headed": 0.81,
+    "in_document": -1.11,
+    "beside": 1.51,
+    "not_in_document": -0.34,
     # The first words of the question, which say what is asked for, are in the statement itself, or words used for them.
-    "asked": 1.17,
-    "asked_like": 0.68,
+    "asked": 0.88,
+    "asked_like": 0.21,
     # It has none of the words itself; it has the most of all; it has the rarest; nothing around it has that; its score.
-    "none_own": -0.92,
-    "best_own": 1.14,
-    "rarest": -0.43,
-    "rarest_lacked": -0.58,
-    "covered": 0.9,
+    "none_own": -0.71,
+    "best_own": 0.76,
+    "rarest": -0.63,
+    "rarest_lacked": -0.87,
+    "covered": 2.46,
     # How many of its words are words for what is asked; and it has the opposite of one.
-    "precise": 1.4,
-    "opposed": -1.17,
+    "precise": 2.23,
+    "opposed": -0.90,
     # What the question names, in its own words, and as the first cell of a row.
-    "name_own": 1.0,
-    "number_own": 1.09,
-    "subject": 0.82,
-    # Another document is called by all of it.
-    "others_title": -0.8,
+    "name_own": 1.14,
+    "number_own": 0.84,
+    "subject": 0.77,
     # A name or number that only its document has: in its title or first lines, elsewhere in the
     # passage, in another, in part, or in what only others belong to.
-    "name_in_front": -0.57,
-    "name_in_passage": -2.51,
-    "name_in_document": -1.8,
-    "name_in_part": 0.9,
-    "name_under_another": -0.68,
-    "number_in_front": -1.45,
-    "number_in_passage": -1.86,
-    "number_in_document": -1.36,
-    "number_in_part": -0.0,
-    "number_under_another": -0.08,
+    "name_in_front": 0.49,
+    "name_in_passage": -2.97,
+    "name_in_document": -1.32,
+    "name_in_part": 0.82,
+    "name_under_another": -1.32,
+    "number_in_front": -1.60,
+    "number_in_passage": -1.74,
+    "number_in_document": -2.23,
+    "number_in_part": 0.39,
+    "number_under_another": -1.36,
     # The rank of its passage; that the passage alone supports no answer; and that it is the top of the document.
-    "rank": -2.37,
-    "unworthy": -0.83,
-    "top": -1.02,
+    "rank": -3.18,
+    "unworthy": -1.09,
+    "top": -1.46,
     # What kind of statement it is; how much of a row's cell, or of a label, is words of the question, or
     # of its first words; how much of these a label has; and that the question has all words of a form's label.
-    "row": -1.68,
-    "prose": 0.7,
-    "label": -1.26,
-    "cell": 3.38,
-    "key": 1.5,
-    "key_first": -0.58,
-    "first_key": -0.28,
-    "named_field": 1.18,
-    # It has a word such as "because" (for why), "by", a name or none (for who), "means", an hour, or "until".
-    "reason": 2.81,
-    "by": 1.13,
-    "person": 1.48,
-    "nobody": -1.83,
-    "means": 1.16,
-    "hour": 0.78,
-    "until": 0.95,
-    # It has no such amount as is asked for, or a number of what is counted.
-    "unmeasured": -2.04,
-    "counted": 0.61,
+    "row": -1.29,
+    "prose": 0.58,
+    "label": -1.04,
+    "cell": 2.71,
+    "key": 0.95,
+    "key_first": -0.91,
+    "named_field": 1.12,
+    # It has a word such as "because" (for why), "means", an hour, "until", "at most", or "not"; for who, "by", a name,
+    # or no capitalized word.
+    "reason": 2.65,
+    "means": 1.12,
+    "defined": 0.54,
+    "hour": 1.79,
+    "until": 1.77,
+    "at_most": 1.27,
+    "denied": 2.52,
+    "by": 1.63,
+    "person": 2.35,
+    "nobody": -1.78,
+    # It has no such amount as is asked for; no number; a number of what is counted; the question's numbers that are in
+    # words, or only others; and a range of amounts with that of the question, or without it.
+    "unmeasured": -1.42,
+    "numberless": -0.71,
+    "counted": 0.68,
+    "spelled": 1.27,
+    "otherwise": -0.62,
+    "within": 1.71,
+    "outside": -0.55,
 }
 #: What the features of a question add to the score of saying nothing.
 SILENCE: Mapping[str, float] = {
     # Words that are nowhere in the passages; how many statements may answer it; it isn't English; it names nothing.
-    "always": -1.24,
-    "nowhere": -0.78,
-    "many": 0.72,
-    "foreign": -0.23,
-    "nameless": -0.02,
+    "always": -0.33,
+    "nowhere": -1.20,
+    "many": 1.25,
+    "foreign": 0.01,
+    "nameless": -0.53,
     # It asks who, or for an amount; and no statement has such an amount.
-    "who": 1.99,
-    "measure": 0.29,
-    "unmet": -0.38,
+    "who": 1.18,
+    "measure": 0.18,
+    "unmet": -0.66,
 }
+#: What scores are multiplied by, so that many poor statements together don't outweigh a good one.
+SHARPNESS = 2.0
 #: Added to how rare a word is among the candidates.
 _EVERYWHERE = 0.3
 #: How many passages a search usually finds, and the logarithm of how many candidates these may have.
 _PASSAGES, _CANDIDATES = 10, 6
-#: A statement that begins within so many characters is at the top of its document.
+#: A statement that begins within so many characters is at the top of its document, if this is ten times as long.
 _TOP = 60
 
-_REASON = re.compile(r"\b(?:because|since|so that|therefore|due|cause[ds]?|reason|otherwise|or|weil|damit|car)\b")
-_MEANS = re.compile(r"\b(?:is|are|means?|stands? for|refers? to|signifies|bedeutet|heißt|significa|signifie)\b")
-_HOUR = re.compile(r"\b\d\d?[:.]\d\d\b|\d ?[ap]\.?m\b|\bnoon\b|\bmidnight\b|o'clock|\b\d\d? (?:h|uhr)\b", re.IGNORECASE)
-_UNTIL = re.compile(
-    r"\b(?:until|till|by|before|latest|valid|expires?|due|deadline|no later|within|bis|avant|hasta|entro)\b",
-    re.IGNORECASE,
-)
-_BY = re.compile(r"\b(?:[Bb]y|von|par|por|da)\b")
+_EMPTY = frozenset(("null", '""', "[]", "{}", "-"))
 _PLAIN_WORD = re.compile(r"[^\W_]+")
 _CELL = re.compile(r"\s*[|;\t]\s*|,(?=\S)|\s{2,}")
 _KEY_END = re.compile(r"[:=]")
@@ -148,6 +151,9 @@ class Judge:
         whole = [self.share(has) for each, has in zip(found, self.has, strict=True) if not each.apart]
         #: The most that a statement has which is itself about all that is named.
         self.most_whole = max(whole, default=-1.0)
+        #: The most that a statement has of a document that is called by all that is named.
+        called = [self.share(has) for each, has in zip(found, self.has, strict=True) if self.titled[each.passage]]
+        self.most_called = max(called, default=-1.0)
         #: What the statements beside each in its passage have.
         self.beside: list[set[str]] = [set() for _ in found]
         placed = sorted(range(len(found)), key=lambda at: (found[at].passage, found[at].span))
@@ -155,6 +161,18 @@ class Judge:
             if found[one].passage == found[other].passage:
                 self.beside[one] |= self.has[other]
                 self.beside[other] |= self.has[one]
+
+    @cached_property
+    def in_rows(self) -> set[tuple[int, Need]]:
+        """Return what the question names and a row or record has itself, with the first passage of its document."""
+        named = [need for need in self.asked.needs if need.kind in ("name", "code", "label") and ":" not in need.text]
+        return {
+            (self.asked.beside[each.passage][0], need)
+            for each in self.found
+            if each.statement.kind in ("row", "record")
+            for need in named
+            if is_in(need, reading_of(each.statement.text))
+        }
 
     def share(self, stems: Collection[str]) -> float:
         """Return how much of the words that count these are."""
@@ -170,8 +188,8 @@ class Judge:
         scores = [self.score(at) if self.may_be(at) else -math.inf for at in range(len(self.found))]
         silence = sum(SILENCE[name] * value for name, value in self.silence())
         most = max(silence, max(scores, default=0.0))
-        shares = [math.exp(score - most) for score in scores]
-        total = math.exp(silence - most) + sum(shares)
+        shares = [math.exp(SHARPNESS * (score - most)) for score in scores]
+        total = math.exp(SHARPNESS * (silence - most)) + sum(shares)
         return [share / total for share in shares]
 
     def score(self, at: int) -> float:
@@ -195,11 +213,20 @@ class Judge:
         scored = self.found[at]
         statement, asked = scored.statement, self.asked
         is_others = any(place is Place.UNDER_ANOTHER for _, place in scored.apart)
-        if is_others and self.share(self.has[at]) <= self.most_whole:
+        share = self.share(self.has[at])
+        is_another = is_others and share <= self.most_whole
+        if is_another or (not self.titled[scored.passage] and share <= self.most_called):
             return False
-        if asked.is_repeated(scored) or asked.is_out_of_order(statement) or asked.is_longer(statement):
+        if (
+            statement.text.rstrip().endswith("?")
+            or asked.is_repeated(scored)
+            or asked.is_out_of_order(statement)
+            or asked.is_longer(statement)
+        ):
             return False
         if asked.measure and not scored.measured and not asked.may_be_measured(statement):
+            return False
+        if any(_has_twin(statement, need) for need in asked.needs) or self._is_another(scored):
             return False
         if not asked.told <= frozenset[str]().union(*(reading.words for reading in statement.scope)):
             return False
@@ -211,7 +238,9 @@ class Judge:
         yield from self._words(at, scored)
         yield from self._names(scored)
         yield from self._kinds(scored.statement)
-        yield from self._values(scored)
+        yield from self.wanted.values(scored)
+        if self.asked.measure:
+            yield "unmeasured", float(scored.measured == 0.0)
 
     def _words(self, at: int, scored: Scored) -> Iterator[tuple[str, float]]:
         """Yield which of the question's words a statement, what it belongs to, and its document have."""
@@ -259,10 +288,10 @@ class Judge:
         cell = statement.subject.lower()
         yield "subject", float(any(cell in (low := need.text.lower(), low.rpartition(" ")[2]) for need in asked.needs))
         passage = asked.passages[scored.passage]
-        yield "others_title", float(any(self.titled) and not self.titled[scored.passage])
         yield "rank", scored.passage / max(len(self.worthy), _PASSAGES)
         yield "unworthy", float(not self.worthy[scored.passage] and not asked.needs)
-        yield "top", float(not passage.chunk.ordinal and statement.span.start < _TOP)
+        is_first = not passage.chunk.ordinal and len(passage.text) > 10 * _TOP
+        yield "top", float(is_first and statement.span.start < _TOP)
 
     def _kinds(self, statement: Statement) -> Iterator[tuple[str, float]]:
         """Yield what kind of statement it is, and which of the question's words its labels have."""
@@ -275,32 +304,42 @@ class Judge:
         if keys:
             yield "key", max(_part(key, wanted.like) for key in keys)
             yield "key_first", max(_part(key, wanted.like_first) for key in keys)
-            fits = ({stem for stem in wanted.first if not wanted.likes[stem].isdisjoint(key)} for key in keys)
-            yield "first_key", max(map(self.share_of_first, fits))
         if statement.kind == "field":
             yield "named_field", float(stems_of(statement.text.partition(":")[0]) <= self.asked.words)
 
-    def _values(self, scored: Scored) -> Iterator[tuple[str, float]]:
-        """Yield whether a statement has the kind of word or amount that is asked for."""
-        text, wanted = scored.statement.text, self.wanted
-        if wanted.is_why:
-            yield "reason", float(_REASON.search(text) is not None)
-        if wanted.is_who:
-            yield "by", float(_BY.search(text) is not None)
-            if wanted.has_person(text):
-                yield "person", 1.0
-            elif not wanted.may_have_person(text):
-                yield "nobody", 1.0
-        if wanted.is_meaning:
-            yield "means", float(_MEANS.search(text) is not None)
-        if wanted.is_hour:
-            yield "hour", float(_HOUR.search(text) is not None)
-        if wanted.is_until:
-            yield "until", float(_UNTIL.search(text) is not None)
-        if self.asked.measure:
-            yield "unmeasured", float(scored.measured == 0.0)
-        if wanted.counts:
-            yield "counted", float(wanted.is_counted(text))
+    def _is_another(self, scored: Scored) -> bool:
+        """Return whether a row lacks a name that another row of its document has, or has nothing of what is asked."""
+        if scored.statement.kind not in ("row", "record"):
+            return False
+        first = self.asked.beside[scored.passage][0]
+        is_others = any((first, need) in self.in_rows and not scored.statement.has(need) for need in self.asked.needs)
+        return is_others or self._is_blank(scored.statement)
+
+    def _is_blank(self, statement: Statement) -> bool:
+        """Return whether what is asked for is empty: below each heading, or beside each name, that has its words."""
+        if statement.kind == "record":
+            pairs = [(key, value.strip() not in _EMPTY) for key, value in PAIR.findall(statement.text)]
+        elif "  " in statement.text:
+            # Which cell is below which heading isn't sure where spaces set columns apart.
+            return False
+        else:
+            pairs = [(head, f"{head}: " in (statement.around or ("",))[0]) for head in statement.heads.split(" | ")]
+        likes = self.wanted.likes
+        first = [likes[stem] for stem in self.wanted.first if stem not in self.wanted.named] + [self.wanted.counts]
+        shared = [sum(not each.isdisjoint(_stems(key)) for each in first) for key, _ in pairs]
+        shared = [
+            count + any(is_in(need, reading_of(key)) for need in self.asked.needs)
+            for count, (key, _) in zip(shared, pairs, strict=True)
+        ]
+        most = max(shared, default=0)
+        named = [is_filled for count, (_, is_filled) in zip(shared, pairs, strict=True) if count == most > 0]
+        return bool(named) and not any(named)
+
+
+def _has_twin(statement: Statement, need: Need) -> bool:
+    """Return whether the statement itself has only another number of a kind: contract 4 for contract 40."""
+    label = LABEL.match(need.value) if need.kind == "label" and isinstance(need.value, str) else None
+    return label is not None and label[0] in reading_of(statement.text).labels and not statement.has(need)
 
 
 def _keys_of(statement: Statement) -> list[str]:

@@ -132,7 +132,7 @@ def is_about(needs: Sequence[Need], references: Sequence[Reference]) -> bool:
     for need in needs:
         alternatives = [each for each in needs if each.group == need.group]
         is_loose = isinstance(need.value, Quantity) and need.value.unit not in units
-        if not is_loose and not any(statement.has(each) for each in alternatives for statement in statements):
+        if not is_loose and not any(statement.covers(each) for each in alternatives for statement in statements):
             return False
     return True
 

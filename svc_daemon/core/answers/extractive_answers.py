@@ -31,10 +31,12 @@ WORTHY = 0.85
 WORTHY_OF_MORE = 0.5
 #: The statements quoted answer with at least this chance, if the question names something, or nothing: a wrong answer
 #: costs more than a right one is worth.
-SURE, SURE_OF_NAMELESS = 0.6, 0.7
+SURE, SURE_OF_NAMELESS = 0.93, 0.95
+#: The same if it names something, and no more than so many statements may answer.
+FEW, SURE_OF_FEW = 2, 0.7
 #: A statement that says another value of one thing, or answers another part of the question, is quoted too if its
 #: chance is at least this fraction of the best one's.
-AS_SURE, SURE_OF_MORE = 0.3, 0.2
+AS_SURE, SURE_OF_MORE = 0.1, 0.05
 #: A sentence that is better by this comes before the others of its passage.
 CLEARLY = 0.05
 #: Two statements say different things of one if at least this part of their words is the same.
@@ -150,12 +152,14 @@ def choose_surest(
         has_rival |= not is_one and part >= AS_SURE and _differ(each, chosen[0])
         is_more = len(chosen) < MOST_SENTENCES and part > 0
         # Of one document that has what is named elsewhere, so which of the two is meant isn't known.
-        has_rival |= part >= AS_SURE and bool(each.apart) and _differ(each, chosen[0])
+        has_rival |= part >= SURE_OF_MORE and bool(each.apart) and _differ(each, chosen[0])
         if is_more and (shown in quoted or adds(asked, each, chosen, part, is_one=bool(is_one))):
             chosen.append(each)
             quoted.add(shown)
     sure = sum(chances[shown] for shown in quoted)
-    is_sure = sure >= (SURE if asked.needs else SURE_OF_NAMELESS) and not has_rival
+    is_few = sum(chance > 0 for chance in chances.values()) <= FEW
+    limit = SURE_OF_NAMELESS if not asked.needs else SURE_OF_FEW if is_few else SURE
+    is_sure = sure >= limit and not has_rival
     return chosen if is_sure else [], ranked
 
 

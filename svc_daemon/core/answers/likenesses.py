@@ -50,7 +50,7 @@ _GROUPS = (
     "caught, sack bag, staffed open, cheque payment, postcode zip address, surname name, forename name, edit change, "
     "trial test pilot, delivery arrive arrival, room office, chairs chair chaired presided, duty shift, on-call "
     "standby, warm heated, drop dropped removed discontinued, discontinued withdrawn, edition issue version, premium "
-    "monthly, coverage covered insured, settle pay payment pays, bill invoice charge, quick soon fast promptly "
+    "monthly, coverage covered insured, settle pay paid payment pays, bill invoice charge, quick soon fast promptly "
     "within, price cost fee fare rate amount pay payment payable expensive sum tariff money sell rent charge quote "
     "worth, extra supplement surcharge additional further, operate run work serve, noise loud noisy sound decibel "
     "quiet, find found detect discover locate, frequency often every interval, people person persons serve serves "

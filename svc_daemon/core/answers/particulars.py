@@ -223,6 +223,13 @@ def is_in(need: Need, reading: Reading, *, has_units: bool = True) -> bool:
     )
 
 
+def is_within(need: Need, reading: Reading) -> bool:
+    """Return whether a text has a range with the amount that is asked about: "over 20 kg" for 27 kg."""
+    if not isinstance(need.value, Quantity) or not need.value.unit:
+        return False
+    return any(each.unit == need.value.unit and each.has(need.value) for each in reading.bounds)
+
+
 def is_in_part(need: Need, titles: Sequence[str], lines: Sequence[str], first: str) -> bool:
     """Return whether one line or title has the words of a name apart, or a number without the word it belongs to.
 

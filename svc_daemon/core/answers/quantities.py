@@ -1,5 +1,7 @@
 """Quantities: numbers with their units, however these are written, and which of them are the same amount."""
 
+import re
+from collections.abc import Iterator
 from decimal import Decimal
 from typing import NamedTuple
 
@@ -9,11 +11,17 @@ _UNITS = (
     "£ gbp pound pounds, "
     "kg kilogram kilograms kilo kilos, g gram grams, mg milligram milligrams, km kilometre kilometres kilometer "
     "kilometers, m metre metres meter meters, cm centimetre centimetres centimeter centimeters, mm millimetre "
-    "millimetres millimeter millimeters, l litre litres liter liters, ml millilitre millilitres, h hour hours hr hrs, "
-    "min minute minutes mins, s second seconds sec secs, day days, week weeks, month months, year years, kw kilowatt "
-    "kilowatts, kwh, w watt watts, v volt volts, bar bars, kb, mb, gb, tb, km/h kph, mph, m2, m3, cent cents ct, page "
-    "pages, inch inches, foot feet ft, mile miles, tonne tonnes, ¥ yen, ‰, night nights, quarter quarters, pm, am, "
-    "hz, khz, mhz, rpm, psi, pa, kpa, hpa, amp amps ampere, ppm, hp horsepower, knot knots kn, m/s"
+    "millimetres millimeter millimeters, l litre litres liter liters, ml millilitre millilitres, "
+    "s second seconds sec secs, min minute minutes mins minuten minutos minuti, "
+    "h hour hours hr hrs stunde stunden heure heures hora horas uur, "
+    "day days tag tage tagen jour jours día días giorno giorni dag dagen, "
+    "week weeks woche wochen semaine semaines semana semanas settimana settimane weken, "
+    "month months monat monate monaten mois mes meses mese mesi maand maanden, "
+    "year years jahr jahre jahren ans année año años anno anni jaar, "
+    "kw kilowatt kilowatts, kwh, w watt watts, v volt volts, bar bars, kb, mb, gb, tb, km/h kph, mph, m2, m3, "
+    "cent cents ct, page pages, inch inches, foot feet ft, mile miles, tonne tonnes, ¥ yen, ‰, night nights, "
+    "quarter quarters, pm, am, hz, khz, mhz, rpm, psi, pa, kpa, hpa, amp amps ampere, ppm, hp horsepower, "
+    "knot knots kn, m/s"
 )
 UNITS = {form: forms.split()[0] for forms in _UNITS.split(", ") for form in forms.split()}
 #: Units that can be converted: the smallest of the same kind, and how many of it they have.
@@ -36,6 +44,33 @@ _MEASURES = {
     "ml": ("ml", 1),
     "l": ("ml", 1000),
 }
+#: The number of a paragraph or item, at its beginning.
+_ITEM_NUMBER = re.compile(r"^\W{0,3}\d{1,3}(?:\.\d{1,3})*[.)]?(?=\s)")
+#: Numbers that name a thing, a day or an hour.
+_NAMING = re.compile(
+    r"\b(?:1[5-9]|20)\d\d\b|\b\d{4}-\d\d-\d\d\b|\b\d{1,2}:\d\d\b|\b[a-z]{1,5}-?\d[\w-]*\b|"
+    r"\b(?:no|nr|number|id|ref|art|section|page|room|phone|tel|line|part|patient|code)\.?:? ?#?\d[\w-]*|"
+    r"\b\d{1,2}(?:st|nd|rd|th)?\.? (?:of )?(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\b(?: \d{4}\b)?",
+    re.IGNORECASE,
+)
+_AMOUNT = r"(\d+(?:\.\d+)?) ?([^\W\d_]{1,12}|[°%][cf]?)?"
+#: Amounts in a range: "20 to 30 kg", "over 20 kg", "up to 20 kg" and "20 kg or more".
+_BETWEEN = re.compile(rf"(?<![\w.,-])(\d+(?:\.\d+)?)(?: ?[-–] ?| (?:to|and|until|bis|à|a) ){_AMOUNT}")  # noqa: RUF001
+_ABOVE, _BELOW = (
+    re.compile(rf"(?:\b(?:{words})|[{signs}]) ?{_AMOUNT}|(?<![\w.,-]){_AMOUNT} (?:{after})\b")
+    for words, signs, after in (
+        (
+            "over|above|beyond|(?:more|older|longer|heavier|higher|larger|greater) than|from|at least|über|ab|plus de",
+            ">≥",
+            "(?:or|and) (?:more|over|older|above|longer|up|heavier|higher|larger)",
+        ),
+        (
+            "under|below|up to|at most|no more than|(?:less|fewer|younger|shorter|lighter|smaller) than|unter|bis",
+            "<≤",
+            "(?:or|and) (?:less|fewer|under|younger|below|shorter|lighter|smaller)",
+        ),
+    )
+)
 
 
 class Quantity(NamedTuple):
@@ -58,3 +93,34 @@ class Quantity(NamedTuple):
 
 def _is_one_unit(one: str, other: str) -> bool:
     return one == other or not one or not other or (one[0] == other[0] == "°" and "°" in (one, other))
+
+
+class Bounds(NamedTuple):
+    """A range of amounts of a unit; without an end, it is None."""
+
+    low: Decimal | None
+    high: Decimal | None
+    unit: str
+
+    def has(self, quantity: Quantity) -> bool:
+        return (self.low is None or self.low <= quantity.value) and (self.high is None or quantity.value <= self.high)
+
+
+def bounds_in(text: str) -> Iterator[Bounds]:
+    """Yield the ranges of amounts that a text in lower case has."""
+    for match in _BETWEEN.finditer(text):
+        yield Bounds(Decimal(match[1]), Decimal(match[2]), UNITS.get(match[3] or "", ""))
+    between = _BETWEEN.sub(" ", text)
+    for pattern in (_ABOVE, _BELOW):
+        for match in pattern.finditer(between):
+            value, unit = Decimal(match[1] or match[3]), UNITS.get(match[2] or match[4] or "", "")
+            yield Bounds(value, None, unit) if pattern is _ABOVE else Bounds(None, value, unit)
+
+
+def without_names(text: str, *, is_plain: bool) -> str:
+    """Return a text without the numbers that name something: that of a paragraph, and of a year, day, hour or code.
+
+    Unless a plain amount is asked for, such as a price, only the paragraph's is left out.
+    """
+    text = _ITEM_NUMBER.sub(" ", text)
+    return _NAMING.sub(" ", text) if is_plain else text

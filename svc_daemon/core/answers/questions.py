@@ -13,7 +13,7 @@ from typing import NamedTuple
 from svc_daemon.core.answers.likenesses import likes_of
 from svc_daemon.core.answers.particulars import NO_NAMES, Need, is_alone, needs_of
 from svc_daemon.core.answers.passages import RARE, Passage, chance_of, is_familiar
-from svc_daemon.core.answers.quantities import UNITS
+from svc_daemon.core.answers.quantities import UNITS, without_names
 from svc_daemon.core.answers.readings import DAY_NAMES, MONTHS, Reading, label_of
 from svc_daemon.core.answers.statements import Statement, reading_of
 from svc_daemon.core.text.languages import COMMON, guess_language
@@ -45,19 +45,18 @@ _MONEY = r"price|\bcost(?:s|ing)?\b|fee\b|how much (?:is|are|was|were|does|do|di
 _MONEY += (
     r"|toll\b|budget|\brent\b|deposit|\bfine\b|penalty|\btax|salary|wage|\bkostet|preis\b|\bprix\b|precio|\bcuesta"
 )
+_MONEY += r"|combien coût|quanto costa|wat kost"
+_DURATION = r"how long|duration|how soon|how quick|how often|interval|how late"
+_DURATION += r"|wie lange|combien de temps|cuánto tiempo|quanto tempo|hoe lang"
 #: Questions for an amount, what it is called, and the units of which an answer has one.
 _ASKED_UNITS = (
     (_MONEY, "price", "€ $ £ ¥ cent"),
-    (
-        r"how long|duration|how soon|how often|interval|how late",
-        "duration",
-        "s min h day week month quarter year night",
-    ),
+    (_DURATION, "duration", "s min h day week month quarter year night"),
     (r"how heavy|weigh", "weight", "kg g mg tonne"),
     (r"how (?:high|tall|deep|wide|far|long)|height|distance", "height", "m cm mm km mile foot inch"),
     (r"how (?:hot|cold|warm)|temperature", "temperature", "° °c °f"),
     (r"pressure", "pressure", "bar psi pa kpa hpa"),
-    (r"percent|per cent|what share|\bshare of\b|discount|interest rate", "percent", "%"),
+    (r"percent|per cent|what share|\bshare of\b|discount|interest rate|humidity|\bcontent\b", "percent", "% g mg ppm"),
     (r"how fast|\bspeed\b|velocity", "speed", "km/h mph m/s knot rpm"),
     (r"(?:motor|engine|output|rated) power|wattage|power (?:rating|output|consumption)", "power", "w kw hp"),
     (r"\b(?:increase|decrease|rise|raise)d?\b", "increase", "% € $ £ ¥ cent"),
@@ -74,30 +73,30 @@ _TIME += r"|\b(?:first|second|third|fourth|fifth|sixth|seventh|last) (?:day|week
 _LONGER = r"\b(?:under|over|below|above|(?:younger|older) than|from|least)"
 _AGE = rf"\d+[- ]years?\b|\d+ months old|{_LONGER} \d+\b(?! ?(?:[°%€£$]|[a-z]{{1,3}}\b))"
 _AGE += r"|\b(?:aged?|ages) (?:of )?\d"
-_ASKS_FOR_TIME = r"\bwhen\b|what time|(?:what|which) (?:date|day|month|year|weekday)|\bdate\b|\bdeadline\b"
+_ASKS_FOR_TIME = r"^\W*(?:\w+\W+){0,2}?when\b|\bwhen (?:is|are|was|were|do|does|did|will|can|must|should|has|have)\b"
+_ASKS_FOR_TIME += r"|what time|(?:what|which) (?:date|day|month|year|weekday)|\bdate\b|\bdeadline\b"
 _ASKS_FOR_TIME += r"|\b(?:day|time) (?:and|of)\b|\b(?:opening|visiting|office|business) (?:hours|times)\b"
+_ASKS_FOR_VERSION = r"(?:which|what) (?:\w+ )?(?:version|release|firmware|build)\b"
+_ASKS_FOR_VERSION += r"|\b(?:version|release) (?:that|which|when|did|has|had)\b"
+_PHONE = r"(?<!\d)(?!\d{4}-\d\d-)\+?\d[\d ()/-]{5,}\d|\b(?:ext|extension|phone|tel|telephone)\b\W{0,3}\d\d"
 #: Questions for something else, what it is called, and what it looks like in lower case.
 _ASKED_SHAPES = (
-    (
-        _ASKS_FOR_TIME,
-        "date",
-        _TIME,
-    ),
+    (_ASKS_FOR_TIME, "date", _TIME),
     (r"\bages?\b|how old|youngest|oldest", "age", _AGE),
     (r"\bcolou?rs?\b|looks? like", "colour", rf"\b(?:{'|'.join(_COLOURS.split())})"),
-    (
-        r"(?:which|what) (?:\w+ )?(?:version|release)\b|\b(?:version|release) (?:that|which|when|did|has|had)\b",
-        "version",
-        r"\bv?\d+\.\d+",
-    ),
+    (_ASKS_FOR_VERSION, "version", r"\bv?\d+\.\d+"),
     (r"\bcapacity\b", "capacity", r"\b\d+"),
-    (r"\b(?:tele)?phone|\bextension\b|\bfax\b", "phone", r"\d{3}(?![\d.,]* ?(?:[a-z]{1,3}|[°%€£$])(?!\w))"),
+    (r"\b(?:tele)?phone|t[ée]l[ée]fono?n?|\bextension\b|\bfax\b", "phone", _PHONE),
+    (r"\biban\b", "iban", r"\b[a-z]{2}\d\d ?\d{4}"),
+    (r"\bdate of birth\b|\bbirthday\b", "birth", r"\b(?:born|birth\w*|b\.|geb\w*)(?!\w)"),
     (r"e-?mail address", "mail", "@"),
 )
 _COUNTS = re.compile(
-    r"\b(?:(?:how many|number of|wie viele?|combien de|cuánt[oa]s) (\w+)|how much (\w+)|"
+    r"\b(?:(?:how many|(?:^|(?:the|total) )number of|wie viele?|combien de|cuánt[oa]s) (\w+)|how much (\w+)|"
     r"(number|code|id|serial|address|ip|pin)\b)"
 )
+#: Questions for a time of day, which no date in a heading answers.
+_ASKS_FOR_HOUR = re.compile(r"what time|o'clock|\b(?:opens?|closes?|shuts?|morning|evening|afternoon)\b")
 #: Bounds that a question asks for, and what they are called.
 _BOUNDS = ((r"\b(?:from|at) (?:what|which) age", "minimum"), (r"\b(?:up to|until) (?:what|which)\b", "maximum"))
 _LABELLED = re.compile(r"([^\W\d_]+)\W+(?=[\w-]*\d)")
@@ -105,12 +104,14 @@ _LABELLED = re.compile(r"([^\W\d_]+)\W+(?=[\w-]*\d)")
 _TWO_PARTS = re.compile(
     r"(?:\band|\bor|,) (?:(?:on|in|at|by|for|to) )?(?:is|are|was|were|do|does|did|can|what|who|when|where|which|how)\b"
 )
+#: Words that begin a question; what begins otherwise may say what it is about before it asks.
+_BEGINS = re.compile(r"\W*(?:and |so )?(?:wh(?:at|o|en|ere|ich|y)|how|is|are|was|were|do|does|did|can|may|must)\b")
+_ASKS_NO_AMOUNT = re.compile(r"\W*(?:and |so )?(?:who|whom|whose|why|what reason|warum|pourquoi|wer|qui|quién|chi)\b")
 _SPELLED = "first second third fourth fifth sixth seventh eighth ninth tenth".split()  # noqa: SIM905
 ORDER = {form: at for at, word in enumerate(_SPELLED, 1) for form in (word, f"{at}th")}
 ORDER |= {"1st": 1, "2nd": 2, "3rd": 3}
 _ORDINALS = "|".join(ORDER)
-_SOME_AMOUNT = re.compile(r"(?<![\w-])\d|\b(?:no|none|nothing|never|free)\b", re.IGNORECASE)
-_YEAR = re.compile(r"\b(?:1[5-9]|20)\d\d\b")
+_SOME_AMOUNT = re.compile(r"(?<![\w-])\d|\b(?:no|none|nothing|never|free(?!-))\b", re.IGNORECASE)
 _NO_WORDS = re.compile(r"[\W_]+")
 _TITLE_WORD = re.compile(r"[^\W\d_]+")
 #: The folders and the ending of a title.
@@ -121,6 +122,8 @@ _AUXILIARY = re.compile(
 )
 #: Kinds that a heading may have: "4.2.1 - 14 March" above what was changed.
 _IN_HEADS = frozenset(("date", "version"))
+#: Kinds for which no other amount can stand.
+_STRICT = frozenset(("mail", "phone", "iban", "birth"))
 
 
 _ASKS_FOR_VALUE = re.compile(
@@ -142,7 +145,7 @@ class Measure(NamedTuple):
     #: Whether it may have no number, such as a colour.
     is_word: bool
     #: Whether nothing else can stand for it, as for the address of mail.
-    is_address: bool
+    is_strict: bool
 
     def share_in(self, text: Reading, heads: Reading) -> float:
         """Return how much a text has of it: 1, a half for a number of something else, or 0.
@@ -167,6 +170,10 @@ def measure_of(question: str) -> Measure | None:
     """Return the kind of amount that a question, in lower case, asks for, if it does."""
     found = [(name, units) for pattern, name, units in _ASKED_UNITS if re.search(pattern, question)]
     shapes = [(name, shape) for pattern, name, shape in _ASKED_SHAPES if re.search(pattern, question)]
+    strict = [(name, shape) for name, shape in shapes if name in _STRICT]
+    shapes = strict or shapes
+    if strict or question.startswith("when"):
+        found = []
     counts = _COUNTS.search(question)
     named = (counts[1] or counts[2] or counts[3]) if counts else ""
     is_counted = counts and (counts[1] or not (found or shapes) or named in UNITS)
@@ -175,17 +182,21 @@ def measure_of(question: str) -> Measure | None:
         found, shapes = [], []
     if UNITS.get(counted):
         found, shapes, counted = [("", UNITS[counted])], [], ""
-    if not (found or shapes or counted) or _TWO_PARTS.search(question):
+    if _ASKS_NO_AMOUNT.match(question):
+        return None
+    parts = _TWO_PARTS.search(question)
+    is_two = parts and (parts[0][0] != "," or _BEGINS.match(question))
+    if not (found or shapes or counted) or is_two:
         return None
     names = (*(name for name, _ in (*found, *shapes) if name),)
     return Measure(
         frozenset(unit for _, units in found for unit in units.split()),
         frozenset[str]().union(*(likes_of(stem_of(name)) for name in names)),
         tuple(re.compile(shape) for _, shape in shapes),
-        tuple(re.compile(shape) for name, shape in shapes if name in _IN_HEADS),
+        tuple(re.compile(shape) for name, shape in shapes if name in _IN_HEADS and not _ASKS_FOR_HOUR.search(question)),
         likes_of(stem_of(counted)) if counted else frozenset(),
         any(name == "colour" for name, _ in shapes),
-        any(name == "mail" for name, _ in shapes),
+        any(name in _STRICT for name, _ in shapes),
     )
 
 
@@ -253,7 +264,7 @@ class Question:
 
         The longer name may be another thing's only if some passage has the shorter one alone.
         """
-        if not statement.has(need):
+        if not statement.covers(need):
             return False
         if need not in self.alone:
             return True
@@ -297,12 +308,11 @@ class Question:
         """Return whether a statement may have what is asked for in other words: a price in francs, or no fee."""
         if self.measure is None or self.measure.is_word:
             return True
-        if self.measure.is_address:
+        if self.measure.is_strict:
             return False
         text = self.numbers.sub(" ", statement.text) if self.numbers else statement.text
-        # A year is no price.
-        text = text if any(shape.pattern == _TIME for shape in self.measure.shapes) else _YEAR.sub(" ", text)
-        return bool(_SOME_AMOUNT.search(text)) or bool(reading_of(text).counted)
+        text = without_names(text, is_plain=not self.measure.shapes)
+        return bool(_SOME_AMOUNT.search(text) or reading_of(text).counted)
 
     def is_replaced(self, statement: Statement) -> bool:
         """Return whether a row's name has another word in the place of one asked for: white paint for blue."""

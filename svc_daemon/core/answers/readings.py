@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from svc_daemon.core.answers.passages import is_familiar
-from svc_daemon.core.answers.quantities import UNITS, Quantity
+from svc_daemon.core.answers.quantities import UNITS, Bounds, Quantity, bounds_in
 from svc_daemon.core.text.words import STOP_WORDS, stem_of
 
 #: Dashes that mean the same before and between numbers.
@@ -63,6 +63,13 @@ _SMALL = (
 )
 _TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
 _WORDS = {word: at for at, word in enumerate(_SMALL.split())} | {word: 20 + 10 * at for at, word in enumerate(_TENS)}
+#: In German, French, Spanish, Italian and Dutch, but for names and words that English has.
+_ELSEWHERE = (
+    "zwei deux twee, drei trois tres tre drie, vier quatre cuatro quattro, fünf cinq cinco cinque vijf, "
+    "sechs seis zes, sieben siete sette zeven, acht huit ocho, neun neuf nueve nove negen, "
+    "zehn dix diez dieci tien"
+)
+_WORDS |= {word: at for at, words in enumerate(_ELSEWHERE.split(","), 2) for word in words.split()}
 _SCALES = {"hundred": 100, "thousand": 1000, "million": 10**6}
 #: Words before a unit that stand for one of it.
 _SINGLE = frozenset(["a", "an", "each", "every", "per", "one"])
@@ -247,6 +254,11 @@ class Reading:
             if unit and before.low in _SINGLE:
                 found |= {Quantity(Decimal(1), unit), Quantity(Decimal("0.5"), unit)}
         return frozenset(found)
+
+    @cached_property
+    def bounds(self) -> list[Bounds]:
+        """Return the ranges of amounts."""
+        return list(bounds_in(self.low)) if _DIGIT.search(self.text) else []
 
     def count(self) -> Iterator[tuple[int, Quantity]]:
         tokens, at = self.tokens, 0

@@ -30,7 +30,7 @@ from svc_daemon.core.answers.lines import (
     label_in,
     names_in,
 )
-from svc_daemon.core.answers.particulars import Need, is_in
+from svc_daemon.core.answers.particulars import Need, is_in, is_within
 from svc_daemon.core.answers.passages import Passage
 from svc_daemon.core.answers.readings import Reading
 from svc_daemon.core.text.sentences import Span, sentences_of
@@ -41,7 +41,6 @@ _MOST_WORDS, _MOST_CHARACTERS = 12, 80
 #: So many lines may stand above what a document begins with.
 _TOP_LINES = 3
 
-
 _LINE = re.compile(r"[^\n]*(?:\n|$)")
 _RULE = re.compile(r"[\s|:+=*_-]*")
 #: Questions head their answers, and "Serves 4 · takes 35 minutes" heads nothing.
@@ -49,8 +48,7 @@ _ENDED = re.compile(r"[.!;,…:]['\"»”’)\]]*\s*$")  # noqa: RUF001
 _SENTENCES = re.compile(r"[.!?] +[A-Z]")
 _CELL_END = re.compile(r"\s*[|;,\t]\s*|\s{2,}")
 #: The word of a thing's number: "contract" of contract 7.
-_LABEL = re.compile(r"\D+")
-
+LABEL = re.compile(r"\D+")
 reading_of = lru_cache(maxsize=4096)(Reading)
 
 
@@ -87,7 +85,7 @@ class Statement:
         is_absent = need.key and not any(need.key in reading.low for reading in self.scope)
         if is_absent or (need.kind == "code" and self.kind == "prose" and self.begins_with_twin(need)):
             return False
-        label = _LABEL.match(need.value) if need.kind == "label" and isinstance(need.value, str) else None
+        label = LABEL.match(need.value) if need.kind == "label" and isinstance(need.value, str) else None
         name, _, number = need.text.rpartition(" ")
         if label and self.subject == number and name:
             # The first cell of a row is its name, whatever the question calls it.
@@ -104,12 +102,16 @@ class Statement:
         found = [[bool(reading.has_name([part.lower()])) for part in parts] for reading in self.scope]
         return bool(parts) and all(map(any, zip(*found, strict=True))) and (is_version or not any(map(all, found)))
 
+    def covers(self, need: Need) -> bool:
+        """Return whether the statement is about what the question names, or about a range that this is in."""
+        return self.has(need) or any(is_within(need, reading) for reading in self.scope)
+
     def begins_with_twin(self, need: Need) -> bool:
         """Return whether a sentence is about another thing with a code like this one: LM42 for LM42-Q."""
         own = reading_of(self.text)
         if not own.tokens or not own.tokens[0].is_code or is_in(need, own):
             return False
-        begin = _LABEL.match(own.tokens[0].low)
+        begin = LABEL.match(own.tokens[0].low)
         return begin is not None and need.text.lower().startswith(begin[0])
 
     def is_counted(self, place: int) -> bool:
@@ -262,7 +264,8 @@ class _Structure:
         return before and (at + size >= len(self.lines) or not self.line(at + size).strip())
 
     def make(self, span: Span, kind: str, around: Sequence[str] = (), heads: str = "") -> Statement:
-        near = [*around, heads, self.head, self.front, self.first if " " in self.first else ""]
+        # What heads a row's filled cells is around it; what heads empty ones says nothing of it.
+        near = [*around, "" if kind == "row" else heads, self.head, self.front, self.first if " " in self.first else ""]
         around = tuple(dict.fromkeys(text for text in near if text))
         text = self.text[span.start : span.end]
         outer, count = self.above, self.headings

@@ -62,7 +62,7 @@ ANSWERED = [
     # What a document begins with is about all of it.
     (passage(CLUB, title="club"), "Who was the chair in May 2023?", "chair: Ada Moe"),
     (passage(MAIL, title="mail"), "What does the fence cost according to Pia Lund?", "The fence costs 70"),
-    (passage(RESULTS), "Ines Vang iron", "Iron 9 ug/dl"),
+    (passage(RESULTS), "How high was the iron of Ines Vang?", "Iron 9 ug/dl"),
     (passage(RESULTS), "What was the sodium of Ines Vang in May?", "Sodium 141"),
     (passage(NODES), "version of gw-ber-spare", "version: 3.4"),
     # Each entry of a log is one statement, and the one before it is no heading.

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from svc_daemon.core.answers.passages import QuotePlace
-from svc_daemon.core.answers.proofs import prove
+from svc_daemon.core.proofs import prove
 from svc_daemon.core.text.chunking import Chunk, Extraction
 
 TEXT = "One page.\n\nThe quay opens at dawn. The quay opens at dawn."
