@@ -3,8 +3,8 @@
 A statement about the right thing may still answer another question: the date of filing for that of renewal. So each has
 a score from a few features (`WEIGHTS`), and saying nothing has one as well. Their shares of the sum of the exponentials
 of all are their chances: of two that are alike, none has more than a half. The weights were fitted, as in a logistic
-regression, to the questions of three sets in `docs/explanation/grounding.md`, and to those of the first, named and
-second set, each of which counts a quarter.
+regression, to the questions of the eighth to fifteenth set in `docs/explanation/grounding.md`, and to those of the
+first, named and second set, each of which counts a quarter.
 """
 
 import math
@@ -27,86 +27,86 @@ from svc_daemon.core.text.words import STOP_WORDS, stem_of, stems_of, words_of
 WEIGHTS: Mapping[str, float] = {
     # The question's words that neither it nor what it belongs to has; those that only the line or heading right above
     # has; those that its document has elsewhere, or the statements beside it; and those that its document hasn't.
-    "lacked": -1.56,
-    "headed": 0.81,
-    "in_document": -1.11,
-    "beside": 1.51,
-    "not_in_document": -0.34,
+    "lacked": -1.58,
+    "headed": 0.80,
+    "in_document": -1.10,
+    "beside": 1.53,
+    "not_in_document": -0.36,
     # The first words of the question, which say what is asked for, are in the statement itself, or words used for them.
     "asked": 0.88,
-    "asked_like": 0.21,
+    "asked_like": 0.20,
     # It has none of the words itself; it has the most of all; it has the rarest; nothing around it has that; its score.
-    "none_own": -0.71,
+    "none_own": -0.70,
     "best_own": 0.76,
     "rarest": -0.63,
-    "rarest_lacked": -0.87,
+    "rarest_lacked": -0.86,
     "covered": 2.46,
     # How many of its words are words for what is asked; and it has the opposite of one.
-    "precise": 2.23,
+    "precise": 2.21,
     "opposed": -0.90,
     # What the question names, in its own words, and as the first cell of a row.
     "name_own": 1.14,
     "number_own": 0.84,
-    "subject": 0.77,
+    "subject": 0.94,
     # A name or number that only its document has: in its title or first lines, elsewhere in the
     # passage, in another, in part, or in what only others belong to.
     "name_in_front": 0.49,
-    "name_in_passage": -2.97,
-    "name_in_document": -1.32,
-    "name_in_part": 0.82,
+    "name_in_passage": -2.96,
+    "name_in_document": -1.31,
+    "name_in_part": 0.89,
     "name_under_another": -1.32,
     "number_in_front": -1.60,
-    "number_in_passage": -1.74,
-    "number_in_document": -2.23,
-    "number_in_part": 0.39,
-    "number_under_another": -1.36,
+    "number_in_passage": -1.75,
+    "number_in_document": -2.21,
+    "number_in_part": 0.40,
+    "number_under_another": -1.37,
     # The rank of its passage; that the passage alone supports no answer; and that it is the top of the document.
     "rank": -3.18,
-    "unworthy": -1.09,
-    "top": -1.46,
+    "unworthy": -1.08,
+    "top": -1.44,
     # What kind of statement it is; how much of a row's cell, or of a label, is words of the question, or
     # of its first words; how much of these a label has; and that the question has all words of a form's label.
-    "row": -1.29,
-    "prose": 0.58,
+    "row": -1.30,
+    "prose": 0.59,
     "label": -1.04,
-    "cell": 2.71,
+    "cell": 2.73,
     "key": 0.95,
-    "key_first": -0.91,
-    "named_field": 1.12,
+    "key_first": -0.87,
+    "named_field": 1.11,
     # It has a word such as "because" (for why), "means", an hour, "until", "at most", or "not"; for who, "by", a name,
     # or no capitalized word.
     "reason": 2.65,
-    "means": 1.12,
-    "defined": 0.54,
-    "hour": 1.79,
-    "until": 1.77,
-    "at_most": 1.27,
-    "denied": 2.52,
-    "by": 1.63,
-    "person": 2.35,
+    "means": 1.14,
+    "defined": 0.56,
+    "hour": 1.80,
+    "until": 1.75,
+    "at_most": 1.28,
+    "denied": 2.53,
+    "by": 1.60,
+    "person": 2.36,
     "nobody": -1.78,
     # It has no such amount as is asked for; no number; a number of what is counted; the question's numbers that are in
     # words, or only others; and a range of amounts with that of the question, or without it.
-    "unmeasured": -1.42,
-    "numberless": -0.71,
-    "counted": 0.68,
-    "spelled": 1.27,
-    "otherwise": -0.62,
-    "within": 1.71,
+    "unmeasured": -1.43,
+    "numberless": -0.72,
+    "counted": 0.67,
+    "spelled": 1.28,
+    "otherwise": -0.60,
+    "within": 1.75,
     "outside": -0.55,
 }
 #: What the features of a question add to the score of saying nothing.
 SILENCE: Mapping[str, float] = {
     # Words that are nowhere in the passages; how many statements may answer it; it isn't English; it names nothing.
-    "always": -0.33,
-    "nowhere": -1.20,
-    "many": 1.25,
-    "foreign": 0.01,
+    "always": -0.38,
+    "nowhere": -1.21,
+    "many": 1.32,
+    "foreign": 0.02,
     "nameless": -0.53,
     # It asks who, or for an amount; and no statement has such an amount.
-    "who": 1.18,
-    "measure": 0.18,
-    "unmet": -0.66,
+    "who": 1.21,
+    "measure": 0.16,
+    "unmet": -0.64,
 }
 #: What scores are multiplied by, so that many poor statements together don't outweigh a good one.
 SHARPNESS = 2.0
@@ -324,15 +324,8 @@ class Judge:
             return False
         else:
             pairs = [(head, f"{head}: " in (statement.around or ("",))[0]) for head in statement.heads.split(" | ")]
-        likes = self.wanted.likes
-        first = [likes[stem] for stem in self.wanted.first if stem not in self.wanted.named] + [self.wanted.counts]
-        shared = [sum(not each.isdisjoint(_stems(key)) for each in first) for key, _ in pairs]
-        shared = [
-            count + any(is_in(need, reading_of(key)) for need in self.asked.needs)
-            for count, (key, _) in zip(shared, pairs, strict=True)
-        ]
-        most = max(shared, default=0)
-        named = [is_filled for count, (_, is_filled) in zip(shared, pairs, strict=True) if count == most > 0]
+        fits = [self.wanted.fit_of(key) for key, _ in pairs]
+        named = [is_filled for fit, (_, is_filled) in zip(fits, pairs, strict=True) if fit == max(fits) > 0]
         return bool(named) and not any(named)
 
 

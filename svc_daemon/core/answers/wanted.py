@@ -186,6 +186,14 @@ class Wanted:
         if fits:
             yield "within" if any(fits) else "outside", 1.0
 
+    def fit_of(self, name: str) -> int:
+        """Return how well a heading or name fits what is asked for: 2 for its words, 1 for words used for them."""
+        stems = set(map(stem_of, _PLAIN_WORD.findall(name.lower())))
+        first = [stem for stem in self.first if stem not in self.named]
+        own = sum(stem in stems for stem in first) + sum(is_in(need, reading_of(name)) for need in self.needs)
+        likes = sum(not self.likes[stem].isdisjoint(stems) for stem in first)
+        return 2 * own + likes + (not self.counts.isdisjoint(stems))
+
     def has_person(self, text: str) -> bool:
         names = (_PLAIN_WORD.findall(match[0].lower()) for match in _NAME.finditer(text))
         return any(not self.words.issuperset(name) for name in names)

@@ -53,7 +53,35 @@ LAMPS = '{\n  "lamps": [\n    {"name": "Kvarta 5", "lumens": 470},\n    {"name":
 INTAKE = "KENNEL  -  INTAKE FORM\n=====\nAnimal's name:   Juno\nOwner:           Ada Moe\nAfraid of:       thunder"
 CHECKS = "Item            Result     Remark\n-----\nForks           bad        35 mm\nChains          ok         worn"
 CLAIM = "Dear Mr Szabo,\n\nThe damage was caused by a burst hose. We pay 410 euros."
+SPAYING = passage(
+    "Job | Weight | Price\n--- | --- | ---\nSpaying | up to 20 kg | £240\nSpaying | over 20 kg | £310", title="vet"
+)
+TICKETS = passage(
+    "HD-31,Moe,printer,25\nHD-32,Lund,screen,\nHD-33,Berg,printer,40", headings=("Ticket, Who, Fault, Minutes",)
+)
+TRACTORS = passage("Oil of Fendrik 312: May 2024.", title="Fendrik 309")
+FIRMS = passage(
+    '{"name": "Helm AG", "mail": "a@helm.example", "days": 14, "least": 400, "contact": null}', title="firms"
+)
+OTTO = passage("Otto (patient no. 19933) goes home after his operation.", headings=("Letter, 19 June 2024",))
+SHELVES = passage("Rung, 3 boards: carries 25 kg.\n\nRung, 5 boards: carries 20 kg.", title="Rung shelf")
+SOUP = passage("salt | 90 g\ncumin | 45 g\nSweat the onions for 10 minutes, add the cumin.", title="Card 31")
+ERRORS = passage("E04\nThe lid is open.\n\nE40\nThe fan is blocked.", title="errors of the TR-60")
+MACHINES = passage("Die Geräte bleiben fünf Jahre lang dort. Sie kosten 900 Euro.", title="Werkstatt Lindenau")
+LIGHTS = passage("Light: no more than 120 lux. Raking light was used.", title="Loan of the Concordia")
 ANSWERED = [
+    # An amount in a range, and a number in words.
+    (SPAYING, "What does spaying cost for a dog of 27 kg?", "Spaying | over 20 kg | £310"),
+    (SHELVES, "How much does the five-board Rung shelf carry?", "Rung, 5 boards: carries 20 kg."),
+    # A number of what is counted, in the cell beside it too.
+    (SOUP, "How much cumin is in card 31?", "cumin | 45 g"),
+    (TICKETS, "How many minutes were spent on HD-33?", "HD-33,Berg,printer,40"),
+    # What a line below a code says is what the code means.
+    (ERRORS, "What does E40 mean on the TR-60?", "The fan is blocked."),
+    # What comes before the question isn't another one.
+    (LIGHTS, "If the Concordia is lent, how bright may the light be at most?", "Light: no more than 120 lux."),
+    # Numbers and units of other languages.
+    (MACHINES, "How long does Lindenau keep the machines?", "Die Geräte bleiben fünf Jahre lang dort."),
     # Labels above, before and within paragraphs.
     (passage(TEA, title="tea", sencha=2.0, costs=1.0), "what does sencha tea cost", "It costs €6"),
     (passage(HALLS, title="halls", small=2.0, rent=2.0), "rent of the small hall", "Rent is £250"),
@@ -141,6 +169,21 @@ def test_the_statement_about_what_is_asked_answers(read: Passage, question: str,
         (passage("More than 5,000 may apply.", headings=("Call 31",)), "e-mail address for call 31"),
         # Each sentence below the heading answers as little as the others.
         (STUDY, "mood of the old bridge in study 4"),
+        # An empty cell, and an empty value.
+        (TICKETS, "How many minutes were spent on HD-32?"),
+        (FIRMS, "Who is the contact at Helm AG?"),
+        # Another row has the name, and the sentence another number of the same kind.
+        (TICKETS, "What was the fault of HD-34?"),
+        (TRACTORS, "When did the Fendrik 309 get oil?"),
+        # Numbers that name something are no amount, and a number is no phone's.
+        (OTTO, "How much did Otto weigh when he went home?"),
+        (FIRMS, "phone number of Helm AG"),
+        (
+            passage("(3) The yard behind Moss Hall is a free-running area.", title="by-law"),
+            "When does Moss Hall close?",
+        ),
+        # A question answers none.
+        (passage("Is there a minimum order at Layer Cake?", title="faq"), "What is the minimum order at Layer Cake?"),
         # A heading alone is no answer.
         (passage("REPORT 31-8\n\nZinc is low."), "What does report 31-8 say about iron?"),
     ],
