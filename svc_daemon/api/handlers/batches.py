@@ -1,7 +1,6 @@
 """HTTP handlers for batches: open, finalize and show them."""
 
 import asyncio
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -24,8 +23,9 @@ from svc_daemon.api.requests import (
 from svc_daemon.api.responses import mark_replayed, respond, view_destinations, would_create
 from svc_daemon.core import ids
 from svc_daemon.core.access import api_keys
-from svc_daemon.core.json_bodies import fingerprint, refusal, refusals
+from svc_daemon.core.json_bodies import fingerprint
 from svc_daemon.core.uploads.batches import DELETED
+from svc_daemon.core.uploads.manifests import join_files, refuse_unhashed
 from svc_daemon.errors import ERRORS, ServiceError
 from svc_daemon.operations.ingest import batches as verbs
 from svc_daemon.operations.ingest import sessions
@@ -38,7 +38,6 @@ from svc_daemon.operations.shared.destination_buckets import Destination
 from svc_daemon.operations.shared.idempotency import Creation, check_key, find_earlier
 from svc_daemon.operations.shared.response_objects import withheld_by
 from svc_daemon.process.contexts import Context
-from svc_daemon.settings.limits import Limits
 from svc_daemon.store.rows.batches import BatchRow
 from svc_daemon.store.rows.keys import KeyRow
 from svc_daemon.store.rows.sessions import SessionRow
@@ -161,38 +160,6 @@ async def show(request: Request) -> Response:
         "expires_at": batch.expires_at,
     }
     return respond(request, status, **{"items": [_item(item, key) for item in items]} if with_items else {})
-
-
-def refuse_unhashed(body: wire.BatchFields) -> None:
-    """Raise `invalid_request` unless every file has a `sha256`, by which damaged files in a pack are detected."""
-    lacking = [f"manifest.items.{place}.sha256" for place, item in enumerate(body.manifest.items) if not item.sha256]
-    if lacking:
-        raise refusals([(path, "is required for a pack.") for path in lacking])
-
-
-def join_files(body: wire.BatchFields, limits: Limits) -> None:
-    """Move what `files` says of each file into the manifest's item with the same client_file_id.
-
-    Raises `invalid_request` unless both have the same client_file_ids, without duplicates, and say the same of a file.
-    Also raised if there are no files or too many files.
-    """
-    named = [item.client_file_id for item in body.manifest.items]
-    sent = [file.client_file_id for file in body.files]
-    if not 1 <= len(sent) <= limits.batch_files:
-        raise refusal("files", f"must hold 1 to {limits.batch_files} files, not {len(sent)}.")
-    for path, listed in (("manifest.items", named), ("files", sent)):
-        if doubled := [name for name, count in Counter(listed).items() if count > 1]:
-            raise refusal(path, f"client_file_id {doubled[0]!r} occurs more than once.")
-    if odd := sorted(set(named) ^ set(sent)):
-        raise refusal("files", f"client_file_id {odd[0]!r} is not in both the manifest and the files.")
-    items = {item.client_file_id: item for item in body.manifest.items}
-    for place, file in enumerate(body.files):
-        item = items[file.client_file_id]
-        for name in sorted(file.model_fields_set.intersection(wire.DESCRIPTION)):
-            value = getattr(file, name)
-            if name in item.model_fields_set and getattr(item, name) != value:
-                raise refusal(f"files.{place}.{name}", "differs from the one in the manifest; send one of the two.")
-            setattr(item, name, value)
 
 
 def _judge_files(

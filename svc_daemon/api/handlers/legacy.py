@@ -4,7 +4,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from svc_daemon.api.endpoints import BUCKET, DRY, FIELDS, NO_SOURCE, PAGED, QUOTAS, SIZES, WEB, Endpoint
-from svc_daemon.api.handlers.batches import join_files, open_batch
+from svc_daemon.api.handlers.batches import open_batch
 from svc_daemon.api.handlers.imports import take_url
 from svc_daemon.api.handlers.sessions import open_session
 from svc_daemon.api.middleware.response_headers import name_bucket
@@ -12,6 +12,7 @@ from svc_daemon.api.requests import body_of, context_of, creation_of
 from svc_daemon.core import readiness
 from svc_daemon.core.access import api_keys
 from svc_daemon.core.uploads.destination_buckets import in_body, in_manifest
+from svc_daemon.core.uploads.manifests import join_files
 from svc_daemon.operations.shared.destination_buckets import Destination, find_destination, find_in_manifest
 from svc_daemon.operations.shared.idempotency import Creation
 from svc_daemon.wire import legacy as wire

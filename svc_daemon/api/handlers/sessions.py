@@ -154,12 +154,7 @@ def new_session(
     `file` has the file's name, type and size. Outside of a batch, `file` and `body` are the same object.
     """
     filename = clean_file_name(file.filename)
-    # Refuse an empty file before the client sends it.
-    if file.size_bytes == 0:
-        raise ServiceError(E.EMPTY_FILE, f"{filename} has no bytes.")
-    if file.size_bytes > (most := context.limits.file_bytes):
-        message = f"{filename} has {file.size_bytes} bytes; the limit is {most}."
-        raise ServiceError(E.FILE_TOO_LARGE, message, max_bytes=most, size_bytes=file.size_bytes)
+    rules.check_size(filename, file.size_bytes, context.limits)
     return SessionRow(
         id=begun.id,
         team_id=key.team_id,

@@ -8,7 +8,8 @@
     failed                   all files have ended, none of them is ready
     expired                  the upload deadline passed before any file was finalized
 
-A file has ended if it is ready, failed, given up, deleted or in no bucket any more.
+A file has ended if it is ready, failed, given up, deleted or in no bucket any more. What a batch may contain is
+judged in `core.uploads.manifests`.
 """
 
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Upload sessions: the state of a session, and what to do with a PUT request that sends bytes.
+"""Upload sessions: the sizes that one may have, its state, and what to do with a PUT request that sends bytes.
 
 The protocol is that of Google's resumable uploads: `Content-Range` is the position of a chunk, and a 308 response with
 `Range` reports what is stored.
@@ -25,6 +25,7 @@ from enum import Enum
 
 from svc_daemon.core.json_bodies import refusal
 from svc_daemon.errors import ServiceError
+from svc_daemon.settings.limits import Limits
 from svc_daemon.wire.light.error_codes import ErrorCode
 
 PENDING, UPLOADING, UPLOADED = "pending", "uploading", "uploaded"
@@ -82,6 +83,15 @@ def parse_range(text: str | None) -> ContentRange | None:
     if first is not None and last is not None and (last < first or (total is not None and last >= total)):
         raise refusal("Content-Range", f"{text!r} ends before it begins, or behind its total.")
     return ContentRange(first, last, total)
+
+
+def check_size(filename: str, size_bytes: int, limits: Limits) -> None:
+    """Raise `empty_file` or `file_too_large`, so that a client learns it before it sends the file."""
+    if size_bytes == 0:
+        raise ServiceError(ErrorCode.EMPTY_FILE, f"{filename} has no bytes.")
+    if size_bytes > (most := limits.file_bytes):
+        message = f"{filename} has {size_bytes} bytes; the limit is {most}."
+        raise ServiceError(ErrorCode.FILE_TOO_LARGE, message, max_bytes=most, size_bytes=size_bytes)
 
 
 def is_expired(stored_status: str, expires_at: str, now: str) -> bool:
