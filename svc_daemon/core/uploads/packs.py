@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from svc_daemon.core.uploads import sessions
 
 #: If none of a pack's sessions is open, the pack has the first of these statuses that any of its sessions has.
-_REPORTED = (sessions.FINALIZED, sessions.CANCELED, sessions.EXPIRED)
+_REPORTED = (sessions.FINALIZED, sessions.CANCELED, sessions.FAILED, sessions.EXPIRED)
 
 
 @dataclass(frozen=True, slots=True)

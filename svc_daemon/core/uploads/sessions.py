@@ -3,7 +3,8 @@
 The protocol is that of Google's resumable uploads: `Content-Range` is the position of a chunk, and a 308 response with
 `Range` reports what is stored.
 
-Only three things are stored: how a session ended, when it expires, and its bytes. The state follows from these:
+Three things are stored: a status (`open`, or how the session ended), when it expires, and its bytes. The state follows
+from these:
 
     state       meaning                                 a PUT              finalize
     pending     no byte is stored                       stores             blob_not_uploaded
@@ -12,6 +13,13 @@ Only three things are stored: how a session ended, when it expires, and its byte
     finalized   the source was created                  reports success    returns the same source
     canceled    the client canceled it                  session_canceled   session_canceled
     expired     its idle time or lifetime is over       session_expired    session_expired
+
+    status      meaning                                 shown as
+    open        it has not ended                        pending, uploading, uploaded or expired
+    finalized   the source was created                  finalized
+    canceled    the client canceled it                  canceled
+    expired     the sweeper has deleted its bytes       expired
+    failed      no source can be created, for good      canceled; as a file of a batch, failed with the error
 
 Acknowledged bytes survive a crash of the process. Bytes that are already stored are skipped. A chunk that would leave
 a gap is refused.
@@ -29,7 +37,7 @@ from svc_daemon.settings.limits import Limits
 from svc_daemon.wire.light.error_codes import ErrorCode
 
 PENDING, UPLOADING, UPLOADED = "pending", "uploading", "uploaded"
-OPEN, FINALIZED, CANCELED, EXPIRED = "open", "finalized", "canceled", "expired"
+OPEN, FINALIZED, CANCELED, EXPIRED, FAILED = "open", "finalized", "canceled", "expired", "failed"
 
 _RANGE = re.compile(r"bytes (?:(\d{1,15})-(\d{1,15})|\*)/(\d{1,15}|\*)", re.ASCII)
 
@@ -102,7 +110,9 @@ def is_expired(stored_status: str, expires_at: str, now: str) -> bool:
 
 
 def state_of(stored_status: str, received_bytes: int, size_bytes: int, *, is_expired: bool) -> str:
-    """Compute the state of a session. The stored status is `open`, `finalized`, `canceled` or `expired`."""
+    """Compute the state of a session."""
+    if stored_status == FAILED:
+        return CANCELED
     if stored_status in (FINALIZED, CANCELED, EXPIRED):
         return stored_status
     if is_expired:

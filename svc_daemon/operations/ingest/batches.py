@@ -10,7 +10,7 @@ from svc_daemon.core.access import api_keys
 from svc_daemon.core.json_bodies import refusal
 from svc_daemon.core.uploads import batches as rules
 from svc_daemon.core.uploads.batches import RollUp
-from svc_daemon.core.uploads.sessions import PENDING, UPLOADING
+from svc_daemon.core.uploads.sessions import CANCELED, OPEN, PENDING, UPLOADING
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound
 from svc_daemon.operations.ingest.files import admit
@@ -196,13 +196,13 @@ async def _reopen(context: Context, team_id: str, batch_id: str) -> list[Session
 
 async def _abandon(context: Context, missing: Sequence[SessionRow], key_id: str) -> None:
     """Cancel the upload sessions whose bytes are incomplete, and interrupt requests that send such bytes."""
-    open_ids = [session.id for session in missing if session.status == sessions.OPEN]
+    open_ids = [session.id for session in missing if session.status == OPEN]
     async with context.locks.take_over(*map(session_lock, open_ids)):
         measured = await list_progress(context, missing)
         lacking = [one.session for one in measured if one.state in (PENDING, UPLOADING)]
 
         def work(connection: Connection) -> list[str]:
-            ended = [session for session in lacking if sessions.finish_session(connection, session, sessions.CANCELED)]
+            ended = [session for session in lacking if sessions.finish_session(connection, session, CANCELED)]
             if ended:
                 end_batches(connection, context, ended[0].team_id, (session.batch_id for session in ended), key_id)
             return [session.id for session in ended]

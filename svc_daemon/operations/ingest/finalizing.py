@@ -100,7 +100,7 @@ async def finalize_all(context: Context, sessions: Sequence[SessionRow], key: Ke
 
 async def list_complete(context: Context, sessions: Sequence[SessionRow]) -> list[SessionRow]:
     """Return the sessions that are open and have received all of their bytes."""
-    measured = await list_progress(context, [session for session in sessions if session.status == store.OPEN])
+    measured = await list_progress(context, [session for session in sessions if session.status == rules.OPEN])
     return [progress.session for progress in measured if progress.state == rules.UPLOADED]
 
 
@@ -114,7 +114,7 @@ async def _prepare_all(context: Context, sessions: Sequence[SessionRow], held: C
     for progress in await list_progress(context, sessions):
         session = progress.session
         try:
-            if session.status == store.OPEN:
+            if session.status == rules.OPEN:
                 if progress.state != rules.UPLOADED or session.id not in held:
                     raise _incomplete(progress)
                 hashes[session.id] = await checked_hash(context, session)
@@ -140,7 +140,7 @@ async def judge_finalize(context: Context, session: SessionRow) -> Finalized:
 
     If the session has ended, the result has no source.
     """
-    if session.status != store.OPEN:
+    if session.status != rules.OPEN:
         return replace(context.read(lambda connection: _replay(connection, session)), source=None)
     progress = await progress_of(context, session)
     try:
@@ -181,20 +181,20 @@ def _commit(connection: Connection, made: Finalized, active: set[str]) -> Finali
         known = store.MadeSource(
             content_type=source.content_type, sha256=source.sha256, task_id=source.task_id, created_at=source.created_at
         )
-        is_first = store.finish_session(connection, made.session, store.FINALIZED, source_id=made.source.id, made=known)
+        is_first = store.finish_session(connection, made.session, rules.FINALIZED, source_id=made.source.id, made=known)
     except ServiceError as error:
         outcome = Finalized(made.session, error=error)
-        is_first = store.finish_session(connection, made.session, store.FAILED, error=error.as_error())
+        is_first = store.finish_session(connection, made.session, rules.FAILED, error=error.as_error())
     return outcome if is_first else _replay(connection, get_session(connection, session_id))
 
 
 def _replay(connection: Connection, session: SessionRow) -> Finalized:
-    if session.status == store.OPEN:
+    if session.status == rules.OPEN:
         message = "The session was renewed meanwhile; send its bytes again."
         return Finalized(session, error=ServiceError(ErrorCode.BLOB_NOT_UPLOADED, message))
-    if session.status == store.CANCELED:
+    if session.status == rules.CANCELED:
         return Finalized(session, error=ServiceError(ErrorCode.SESSION_CANCELED))
-    if session.status == store.EXPIRED:
+    if session.status == rules.EXPIRED:
         return Finalized(session, error=ServiceError(ErrorCode.SESSION_EXPIRED))
     if session.error is not None:
         return Finalized(session, error=ServiceError(ErrorCode(session.error["code"]), session.error["message"]))

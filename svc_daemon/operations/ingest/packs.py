@@ -69,11 +69,11 @@ async def _read_progress(context: Context, batch_id: str) -> PackProgress:
     stored = await context.parts.settle(*(member.id for member in members))
     items = packs.place_items(
         # A session that has ended needs no more bytes.
-        (member.id, member.size_bytes, size if member.status == sessions.OPEN else member.size_bytes)
+        (member.id, member.size_bytes, size if member.status == rules.OPEN else member.size_bytes)
         for member, size in zip(members, stored, strict=True)
     )
     received_bytes, size_bytes = packs.received_bytes(items), sum(item.size_bytes for item in items)
-    statuses = {sessions.CANCELED if member.status == sessions.FAILED else member.status for member in members}
+    statuses = {member.status for member in members}
     now = context.clock.timestamp()
     is_expired = any(rules.is_expired(member.status, member.expires_at, now) for member in members)
     state = packs.state_of(statuses, received_bytes, size_bytes, is_expired=is_expired)

@@ -160,10 +160,9 @@ async def list_progress(context: Context, sessions: Sequence[SessionRow]) -> lis
 
 def _judge(session: SessionRow, stored_bytes: int, now: str) -> SessionProgress:
     """Compute the session's state. The bytes of a finalized session have become the source's blob."""
-    received_bytes = session.size_bytes if session.status == store.FINALIZED else stored_bytes
-    status = rules.CANCELED if session.status == store.FAILED else session.status
-    is_expired = rules.is_expired(status, session.expires_at, now)
-    state = rules.state_of(status, received_bytes, session.size_bytes, is_expired=is_expired)
+    received_bytes = session.size_bytes if session.status == rules.FINALIZED else stored_bytes
+    is_expired = rules.is_expired(session.status, session.expires_at, now)
+    state = rules.state_of(session.status, received_bytes, session.size_bytes, is_expired=is_expired)
     return SessionProgress(session, state, received_bytes)
 
 
@@ -216,7 +215,7 @@ async def cancel_session(context: Context, session: SessionRow, key_id: str | No
     """Cancel the session and delete its bytes; does nothing if the session has ended."""
 
     def work(connection: Connection) -> bool:
-        is_canceled = store.finish_session(connection, get_session(connection, session.id), store.CANCELED)
+        is_canceled = store.finish_session(connection, get_session(connection, session.id), rules.CANCELED)
         end_batches(connection, context, session.team_id, [session.batch_id], key_id)
         return is_canceled
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 
 from svc_daemon.core import ids, readiness, task_retries
+from svc_daemon.core.uploads.sessions import FAILED
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.ingest.sessions import get_session
@@ -254,7 +255,7 @@ async def end_session(context: Context, session: SessionRow, refusal: SourceErro
 
     def work(connection: Connection) -> bool:
         now = get_session(connection, session.id)
-        is_ended = sessions.finish_session(connection, now, sessions.FAILED, error=refusal)
+        is_ended = sessions.finish_session(connection, now, FAILED, error=refusal)
         end_batches(connection, context, session.team_id, [session.batch_id])
         return is_ended
 

@@ -6,15 +6,14 @@ from dataclasses import dataclass
 
 from svc_daemon.core import readiness
 from svc_daemon.core.uploads import batches as rules
+from svc_daemon.core.uploads import sessions
 from svc_daemon.core.uploads.batches import RollUp
-from svc_daemon.core.uploads.sessions import is_expired
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations.shared.events import record_events
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.columns import read_object
 from svc_daemon.store.rows import batches as store
-from svc_daemon.store.rows import sessions
 from svc_daemon.store.rows.batches import BatchMember
 from svc_daemon.store.rows.events import NewEvent
 from svc_daemon.wire.events import EventType
@@ -84,7 +83,7 @@ def _item(member: BatchMember, now: str) -> BatchItemStatus:
         return BatchItemStatus(
             member, rules.GIVEN_UP, ready=False, error=ServiceError(ErrorCode.SESSION_CANCELED).as_error()
         )
-    if is_expired(member.session_status, member.expires_at, now):
+    if sessions.is_expired(member.session_status, member.expires_at, now):
         return BatchItemStatus(member, rules.GIVEN_UP, ready=False, error=_EXPIRED)
     if member.session_status != sessions.FINALIZED:
         return BatchItemStatus(member, rules.PENDING, ready=False, error=None)

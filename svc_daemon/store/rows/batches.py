@@ -38,7 +38,7 @@ class BatchMember:
     session_id: str
     client_file_id: str
     bucket_ids: tuple[str, ...]
-    #: Status of the upload session (see `store.rows.sessions`).
+    #: Status of the upload session (see `core.uploads.sessions`).
     session_status: str
     #: When the session expires.
     expires_at: str

@@ -10,14 +10,13 @@ from dataclasses import dataclass
 
 from typing_extensions import TypedDict
 
+from svc_daemon.core.uploads.sessions import OPEN
 from svc_daemon.core.uploads.source_fields import Description
 from svc_daemon.databases.contract import Connection, Row, values_of
 from svc_daemon.errors import NotFound
 from svc_daemon.store.columns import column_values, insertion, read_objects, read_texts
 from svc_daemon.wire.light.error_codes import ErrorCode
 from svc_daemon.wire.sources import SourceError
-
-OPEN, FINALIZED, CANCELED, EXPIRED, FAILED = "open", "finalized", "canceled", "expired", "failed"
 
 
 class MadeSource(TypedDict):
@@ -37,7 +36,7 @@ class SessionRow(Description):
     team_id: str
     #: Ids of the future source's buckets. The bucket in the request's path is the first.
     bucket_ids: tuple[str, ...]
-    #: `open`, `finalized`, `canceled`, `expired` (its bytes are deleted) or `failed` (for good).
+    #: One of the statuses in `core.uploads.sessions`.
     status: str = OPEN
     #: Part of the secret token of the upload URL. Incrementing it makes earlier upload URLs invalid.
     generation: int = 1
@@ -231,7 +230,7 @@ class PackMember:
     """The columns of an upload session that are needed to receive a pack."""
 
     id: str
-    #: Status of the session (see `store.rows.sessions`).
+    #: Status of the session (see `core.uploads.sessions`).
     status: str
     generation: int
     size_bytes: int

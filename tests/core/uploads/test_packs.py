@@ -48,6 +48,7 @@ def test_a_pack_is_open_while_one_of_its_sessions_is_open() -> None:
         *(({"open"}, "uploading", "expired"), ({"open", "finalized", "canceled"}, "uploading", "expired")),
         *(({"finalized", "canceled", "expired"}, "finalized", "finalized"), ({"expired"}, "expired", "expired")),
         ({"canceled", "expired"}, "canceled", "canceled"),
+        ({"failed", "expired"}, "canceled", "canceled"),
     ]:
         found = [packs.state_of(statuses, 1, 2, is_expired=is_expired) for is_expired in (False, True)]
         assert found == [state, when_expired], statuses

@@ -32,6 +32,7 @@ def test_a_content_range_is_parsed() -> None:
         *(("open", 0, "pending", "expired"), ("open", 1, "uploading", "expired")),
         *(("open", 999, "uploading", "expired"), ("open", 1000, "uploaded", "expired")),
         *(("finalized", 0, "finalized", "finalized"), ("canceled", 500, "canceled", "canceled")),
+        ("failed", SIZE, "canceled", "canceled"),
     ],
 )
 def test_the_state_follows_from_stored_status_and_received_bytes(
@@ -43,8 +44,8 @@ def test_the_state_follows_from_stored_status_and_received_bytes(
 
 @pytest.mark.parametrize(("now", "is_open_expired"), [("1", False), ("2", True), ("3", True)])
 def test_open_session_expires_at_its_end_and_an_ended_one_stays_as_it_was(now: str, is_open_expired: bool) -> None:
-    expired = {status: sessions.is_expired(status, "2", now) for status in ("open", "expired", "finalized", "canceled")}
-    assert expired == {"open": is_open_expired, "expired": True, "finalized": False, "canceled": False}
+    expired = {status: sessions.is_expired(status, "2", now) for status in ("open", "expired", "finalized", "failed")}
+    assert expired == {"open": is_open_expired, "expired": True, "finalized": False, "failed": False}
 
 
 NONCE, HASH = "0123456789abcdef" * 2, "f" * 64
