@@ -23,16 +23,16 @@ from svc_daemon.wire import (
     webhooks,
 )
 from svc_daemon.wire.light import errors
-from svc_daemon.wire.openai import completions, responses
+from svc_daemon.wire.openai import citations, completions, models, responses
 
 PolicyDict = agents.Policy
 AgentDict = agents.Agent
 AgentAnswerDict = agents.AgentAnswer
 AgentListDict = agents.AgentList
 AgentDeletedDict = agents.AgentDeleted
-ModelDict = agents.Model
-ModelAnswerDict = agents.ModelAnswer
-ModelListDict = agents.ModelList
+ModelDict = models.Model
+ModelAnswerDict = models.ModelAnswer
+ModelListDict = models.ModelList
 AnnotationDict = completions.Annotation
 AnswerSourceDict = completions.AnswerSource
 BatchTargetDict = batches.BatchTarget
@@ -56,8 +56,8 @@ BucketPutAnswerDict = buckets.BucketPutAnswer
 DeletionDict = buckets.Deletion
 BucketDeletedDict = buckets.BucketDeleted
 BucketListDict = buckets.BucketList
-CheckedQuoteDict = completions.CheckedQuote
-CheckedQuotesDict = completions.CheckedQuotes
+CheckedQuoteDict = citations.CheckedQuote
+CheckedQuotesDict = citations.CheckedQuotes
 CompletionUsageDict = completions.CompletionUsage
 CompletionMessageDict = completions.CompletionMessage
 CompletionChoiceDict = completions.CompletionChoice

@@ -37,11 +37,12 @@ Each line has the methods, the paths and the module in `handlers`.
     POST                   /v1/console/sessions, /v1/console/sessions/exchange  console
     GET POST               /v1/agents                                      agents
     GET PUT DELETE         /v1/agents/{agent_id}                           agents
-    GET                    /v1/models, /v1/models/{model}, /v1/rag-agent/models  agents
+    GET                    /v1/models, /v1/models/{model}, /v1/rag-agent/models  models
     GET POST               /v1/search                                      searches
     GET                    /v1/events                                      events
     POST                   /v1/responses                                   responses
-    POST                   /v1/chat/completions, /v1/citations/verify       completions
+    POST                   /v1/chat/completions                           completions
+    POST                   /v1/citations/verify                            citations
 
 Aliases kept for old clients:
 
@@ -85,7 +86,7 @@ from svc_daemon.api.handlers import (
     webhooks,
 )
 from svc_daemon.api.handlers.machine import console, metrics, services, status
-from svc_daemon.api.handlers.openai import completions, responses
+from svc_daemon.api.handlers.openai import citations, completions, models, responses
 from svc_daemon.api.middleware.hardening import EXCEPTION_HANDLERS, Hardening, middleware
 from svc_daemon.api.openapi import describe
 from svc_daemon.settings.limits import Limits
@@ -111,9 +112,11 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *keys.ENDPOINTS,
     *console.ENDPOINTS,
     *agents.ENDPOINTS,
+    *models.ENDPOINTS,
     *searches.ENDPOINTS,
     *responses.ENDPOINTS,
     *completions.ENDPOINTS,
+    *citations.ENDPOINTS,
 )
 
 

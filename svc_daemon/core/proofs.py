@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from svc_daemon.core.answers.passages import QuotePlace
 from svc_daemon.core.text.chunking import Chunk, Extraction
-from svc_daemon.wire.openai.completions import ProofResult
+from svc_daemon.wire.openai.citations import ProofResult
 
 
 class Proof(NamedTuple):

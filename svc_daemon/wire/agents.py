@@ -1,4 +1,4 @@
-"""Models of agents: their fields, their retrieval policy, and their form as OpenAI models."""
+"""Models of agents: their fields and their retrieval policy."""
 
 from collections.abc import Collection, Mapping
 from typing import Annotated, Any, ClassVar, Literal
@@ -126,24 +126,4 @@ class AgentDeleted(TypedDict):
     agent_id: str
     object: Literal["agent"]
     deleted: Literal[True]
-    request_id: str
-
-
-class Model(TypedDict):
-    """An agent as a model of OpenAI's API."""
-
-    id: str
-    object: Literal["model"]
-    #: Unix time in seconds.
-    created: int
-    owned_by: str
-
-
-class ModelAnswer(Model):
-    request_id: str
-
-
-class ModelList(TypedDict):
-    object: Literal["list"]
-    data: list[Model]
     request_id: str

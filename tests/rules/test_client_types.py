@@ -10,7 +10,7 @@ from svc_cli.client import types
 from svc_daemon.api.app import ENDPOINTS
 from svc_daemon.api.endpoints import PAGE
 from svc_daemon.wire import agents, buckets, keys, searches, sources, vectors
-from svc_daemon.wire.openai import completions, responses
+from svc_daemon.wire.openai import citations, responses
 
 #: The requests of which the client takes fields, and the fields that it takes in another way or not at all.
 REQUESTS: dict[type, tuple[type[BaseModel], set[str]]] = {
@@ -26,8 +26,8 @@ REQUESTS: dict[type, tuple[type[BaseModel], set[str]]] = {
     types.KeyFieldsDict: (keys.KeyFields, set()),
     types.OfferedVectorDict: (vectors.OfferedVector, set()),
     types.PolicyFieldsDict: (agents.PolicyFields, set()),
-    types.QuoteToCheckDict: (completions.QuoteToCheck, set()),
-    types.QuotedPlaceDict: (completions.QuotedPlace, set()),
+    types.QuoteToCheckDict: (citations.QuoteToCheck, set()),
+    types.QuotedPlaceDict: (citations.QuotedPlace, set()),
     types.QaCreateDict: (sources.QaCreate, {"question", "answer", "webhook", "dry_run"}),
     types.RefreshChoiceDict: (sources.RefreshChoice, set()),
     types.SearchOptions: (searches.SearchRequest, {"query"}),
@@ -35,7 +35,7 @@ REQUESTS: dict[type, tuple[type[BaseModel], set[str]]] = {
 }
 #: A new bucket's sizes may be given in part, as in an update.
 PARTS: dict[Any, Any] = {
-    types.QuotedPlaceDict: completions.QuotedPlace,
+    types.QuotedPlaceDict: citations.QuotedPlace,
     types.PolicyFieldsDict: agents.PolicyFields,
     types.RefreshChoiceDict: sources.RefreshChoice,
     types.ChunkingUpdateDict: buckets.Chunking,

@@ -1,7 +1,6 @@
-"""HTTP handlers for agents, which are also listed as OpenAI models."""
+"""HTTP handlers for agents."""
 
 from dataclasses import replace
-from math import floor
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -11,12 +10,10 @@ from svc_daemon.api.endpoints import DRY, PAGE, Endpoint
 from svc_daemon.api.requests import caller, context_of, creation_of, is_dry_run, meaning_of, page_of, query_flag
 from svc_daemon.api.responses import created, respond, would_create
 from svc_daemon.core.access import api_keys
-from svc_daemon.core.ids import agent_of, model_of
-from svc_daemon.core.search.agents import TeamAgent, invalid_profile
-from svc_daemon.core.times import from_text
+from svc_daemon.core.search.agents import invalid_profile
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations.retrieve import agents as verbs
-from svc_daemon.operations.retrieve.agents import list_visible_agents, view_agent
+from svc_daemon.operations.retrieve.agents import view_agent
 from svc_daemon.operations.shared.idempotency import find_earlier
 from svc_daemon.wire import agents as wire
 from svc_daemon.wire.light.error_codes import ErrorCode as E
@@ -65,26 +62,6 @@ async def delete(request: Request) -> Response:
     return respond(request, {"id": agent_id, "agent_id": agent_id, "object": "agent", "deleted": True})
 
 
-async def list_models(request: Request) -> Response:
-    """List the agents that the key may use, the default one first."""
-    key = caller(request)
-    found = await list_visible_agents(context_of(request), key)
-    models = sorted((_view_model(agent, model_of(agent.id)) for agent in found), key=lambda model: model["id"])
-    return respond(request, {"object": "list", "data": models})
-
-
-async def show_model(request: Request) -> Response:
-    """Return the model, with its id spelled as in the request."""
-    key, model = caller(request), request.path_params["model"]
-    agent = verbs.show_agent(context_of(request), key, agent_of(model))
-    return respond(request, _view_model(agent, model))
-
-
-def _view_model(agent: TeamAgent, model: str) -> wire.Model:
-    created = floor(from_text(agent.created_at).timestamp()) if agent.created_at else 0
-    return wire.Model(id=model, object="model", created=created, owned_by=agent.team_id)
-
-
 async def _profile(request: Request, model: type[Model]) -> Model:
     """Read an agent's fields from the body. Raises `invalid_agent_profile`."""
     refuse_in_query(request, model)
@@ -111,9 +88,5 @@ ENDPOINTS = (
              body=wire.AgentUpdate, errors=(*_NO_AGENT, E.NO_UPDATES, E.INVALID_AGENT_PROFILE)),
     Endpoint("DELETE", _AGENT, delete, "Delete an agent", {200: wire.AgentDeleted},
              query={"force": "true: even if it is bound to a surface."}, errors=(*_NO_AGENT, E.DELETE_BLOCKED)),
-    Endpoint("GET", "/v1/models", list_models, "List the agents as models", {200: wire.ModelList}),
-    Endpoint("GET", "/v1/models/{model}", show_model, "Show an agent as a model", {200: wire.ModelAnswer},
-             errors=(*_NO_AGENT, E.MODEL_NOT_FOUND)),
-    Endpoint("GET", "/v1/rag-agent/models", list_models, "List the agents as models", {200: wire.ModelList}),
 )
 # fmt: on

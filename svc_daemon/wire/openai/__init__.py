@@ -1,1 +1,1 @@
-"""Models of the routes for clients of OpenAI: chat completions and responses."""
+"""Models of the routes for clients of OpenAI, and of the check of citations."""

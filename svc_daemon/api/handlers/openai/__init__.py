@@ -1,1 +1,1 @@
-"""Handlers of the routes for clients of OpenAI: chat completions and responses."""
+"""Handlers of the routes for clients of OpenAI, and of the check of citations."""

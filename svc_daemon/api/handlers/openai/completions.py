@@ -4,7 +4,6 @@ A stream begins with a chunk for the role, followed by the pieces of the text. T
 sources, and the usage if requested. `[DONE]` ends the stream.
 """
 
-import asyncio
 import logging
 from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import aclosing
@@ -22,14 +21,10 @@ from svc_daemon.api.responses import respond
 from svc_daemon.api.server_sent_events import DONE, EventStream, event, until_gone
 from svc_daemon.core import ids
 from svc_daemon.core.access import api_keys
-from svc_daemon.core.answers.citations import NOT_JUDGED, Checked, check_quotes
 from svc_daemon.core.answers.conversations import ASSISTANT, USER, Turn, up_to_question
-from svc_daemon.core.answers.passages import Passage, QuotePlace
 from svc_daemon.core.json_bodies import refusal
-from svc_daemon.core.text.chunking import Chunk
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations.retrieve.answers import AnswerOutcome, Ask, Cited, answer
-from svc_daemon.operations.sources import prove_quotes
 from svc_daemon.settings.limits import Limits
 from svc_daemon.store.rows.keys import KeyRow
 from svc_daemon.wire.openai import completions as wire
@@ -213,53 +208,9 @@ class _CompletionDraft:
         return event({**head, **fields})
 
 
-async def check(request: Request) -> Response:
-    key, body = caller(request, api_keys.READ), await body_of(request, wire.QuotesCheck)
-    placed = [
-        (place, each.source_id, each.quote, QuotePlace(**each.location.model_dump() | {"headings": ()}))
-        for place, each in enumerate(body.quotes)
-        if each.source_id is not None and each.location is not None
-    ]
-    proven = await prove_quotes(context_of(request), request.app.state.extractor, key, [each[1:] for each in placed])
-    proofs = dict(zip((each[0] for each in placed), proven, strict=True))
-    quotes = {
-        each.number: Passage(
-            chunk=Chunk(
-                ordinal=0,
-                text=each.quote,
-                char_start=0,
-                char_end=len(each.quote),
-                headings=tuple(each.headings or (each.location.headings if each.location else ())),
-            ),
-            title=each.title,
-        )
-        for place, each in enumerate(body.quotes)
-        if place not in proofs or proofs[place].is_proven
-    }
-    # Run in a thread: a long answer takes a second.
-    checked = await asyncio.to_thread(check_quotes, body.text, quotes, body.question)
-    data = []
-    for place, quote in enumerate(body.quotes):
-        proof = proofs.get(place)
-        said = checked[quote.number] if proof is None or proof.is_proven else Checked(NOT_JUDGED)
-        data.append(
-            wire.CheckedQuote(
-                number=quote.number,
-                proven=proof.is_proven if proof else None,
-                proof=proof.result if proof else None,
-                reason=proof.message if proof else None,
-                result=said.result,
-                changes=list(said.changes),
-            )
-        )
-    return respond(request, {"object": "citation_checks", "data": data})
-
-
 # fmt: off
 ENDPOINTS = (
     Endpoint("POST", "/v1/chat/completions", create, "Answer a question, as OpenAI's chat does",
              {200: wire.Completion}, body=wire.CompletionCreate, reads=True, streams=True, errors=ANSWER),
-    Endpoint("POST", "/v1/citations/verify", check, "Prove quotes, and compare the sentences that cite them with them",
-             {200: wire.CheckedQuotes}, body=wire.QuotesCheck, reads=True),
 )
 # fmt: on
