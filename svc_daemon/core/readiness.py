@@ -1,4 +1,6 @@
-"""Whether a source is ready, and the status of a bucket's search index. Both are computed, never stored.
+"""Whether a source is ready, which searches find it, and the status of a bucket's search index.
+
+All three are computed, never stored.
 
 A source has a status, and so has each of its memberships. A membership connects a source with one of its buckets.
 
@@ -20,6 +22,14 @@ FILE, PAGE, QA = "file", "page", "qa"
 
 #: A source has a status in each of its buckets. Its sync status is the first status of this list that occurs.
 _SYNC_ORDER = (FAILED, QUEUED, SYNCING, ACTIVE)
+
+
+def is_found_by_bucket(source_type: str) -> bool:
+    """Whether searches of a bucket find sources of this type.
+
+    They find no Q&A sources: only searches that don't go by bucket (`RetrievalPolicy.goes_by_bucket`) find these.
+    """
+    return source_type != QA
 
 
 def sync_status(memberships: Collection[str]) -> str:

@@ -13,6 +13,7 @@ from svc_daemon.core.answers.passages import QuotePlace
 from svc_daemon.core.json_bodies import refusal
 from svc_daemon.core.proofs import Proof
 from svc_daemon.core.text.chunking import Extraction
+from svc_daemon.core.uploads.source_fields import choose_title
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.extract.extractors import Extractor
@@ -179,8 +180,8 @@ async def describe_source(
     Raises `forbidden_project_key` if the key can't reach all of the source's buckets.
     """
     source = context.read(lambda connection: get_changeable_source(connection, key, source_id))
-    if change.get("title") == "":
-        change["title"] = change.get("filename", source.filename)
+    if "title" in change:
+        change["title"] = choose_title(change["title"], change.get("filename", source.filename))
     if change.get("title", source.title) == source.title:
         return await _describe(context, key, source_id, change, refresh) if change or refresh else source
     async with _retitling(context, source):

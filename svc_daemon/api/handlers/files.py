@@ -58,7 +58,7 @@ def _read_fields(form: Form[StagedBytes], limits: Limits) -> FileUpload:
         filename=filename,
         declared_type=form.file.content_type,
         content_type=media_types.detect(form.file.sink.head, filename, form.file.content_type or ""),
-        **source_fields.check_description(body, body.title or filename, limits),
+        **source_fields.check_description(body, source_fields.choose_title(body.title, filename), limits),
         sha256=source_fields.check_sha256(body.sha256),
     )
 

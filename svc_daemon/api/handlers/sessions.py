@@ -26,7 +26,7 @@ from svc_daemon.core import ids
 from svc_daemon.core.access import api_keys
 from svc_daemon.core.json_bodies import fingerprint
 from svc_daemon.core.uploads import sessions as rules
-from svc_daemon.core.uploads.source_fields import check_description, check_sha256, clean_file_name
+from svc_daemon.core.uploads.source_fields import check_description, check_sha256, choose_title, clean_file_name
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations.ingest import sessions as verbs
 from svc_daemon.operations.ingest.files import check_replaces
@@ -162,7 +162,7 @@ def new_session(
         filename=filename,
         content_type=file.content_type or "",
         size_bytes=file.size_bytes,
-        **check_description(body, body.title or filename, context.limits),
+        **check_description(body, choose_title(body.title, filename), context.limits),
         sha256=check_sha256(body.sha256),
         batch_id=begun.batch_id,
         client_file_id=begun.client_file_id,

@@ -134,7 +134,7 @@ class RetrievalPolicy:
 
     @property
     def goes_by_bucket(self) -> bool:
-        """Return whether only sources in buckets are retrieved, and no Q&A sources."""
+        """Return whether only sources in buckets are retrieved, of the types in `core.readiness.is_found_by_bucket`."""
         return self.scope == BUCKETS
 
     @property

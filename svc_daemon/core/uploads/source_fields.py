@@ -67,6 +67,11 @@ def check_title(title: str, limits: Limits, path: str = "title") -> str:
     return title
 
 
+def choose_title(given: str | None, filename: str) -> str:
+    """Return the title of a source: the given one, or the file name if there is none or it is empty."""
+    return given or filename
+
+
 def check_mapping(mapping: str | None, limits: Limits) -> str | None:
     """Check the name of a mapping, a folder that `svc sync` keeps in a bucket; "" becomes None."""
     return check_title(mapping, limits, "mapping") if mapping else None

@@ -202,10 +202,11 @@ def _new_source(context: Context, team_id: str, wanted: WantedImport, got: tuple
     is_read_as_page = is_page and wanted.kind == readiness.PAGE
     filename = source_fields.page_file_name(fetched.file_name) if is_read_as_page else fetched.file_name
     title = source_fields.page_title(staged.head, context.limits.title_characters) if is_read_as_page else None
+    title = source_fields.choose_title(wanted.title or title, filename[: context.limits.title_characters])
     upload = files.FileUpload(
         filename=filename,
         content_type=media_types.detect(staged.head, filename, fetched.content_type),
-        **wanted.description() | {"title": wanted.title or title or filename[: context.limits.title_characters]},
+        **wanted.description() | {"title": title},
         sha256=wanted.sha256,
     )
     files.check_bytes(upload, staged)

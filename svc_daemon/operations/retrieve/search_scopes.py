@@ -23,7 +23,7 @@ from svc_daemon.wire.searches import SearchRequest
 class SearchScope:
     """What a search covers: some buckets, and all or some of the sources in them."""
 
-    #: Whether the search is limited to certain buckets. Such a search finds no Q&A sources.
+    #: Whether the search is limited to certain buckets. It then finds no Q&A (see `core.readiness.is_found_by_bucket`).
     goes_by_bucket: bool
     #: Whether sources in no bucket are found too.
     takes_unplaced: bool

@@ -59,7 +59,7 @@ class Census:
     active_ids: tuple[str, ...]
     #: Number of members by source type.
     types: dict[str, int]
-    #: Number of members that searches of the bucket can find.
+    #: Number of members that searches of the bucket can find (see `core.readiness.is_found_by_bucket`).
     retrievable: int
     #: Number of members that are completely in the search index.
     indexed: int
@@ -237,7 +237,7 @@ def take_census(connection: Connection, bucket_id: str, *, members: bool = True)
         types[group["type"]] = types.get(group["type"], 0) + count
         if group["status"] == readiness.ACTIVE and group["sync_status"] == readiness.ACTIVE:
             counts["indexed"] += count
-            counts["retrievable"] += count if group["type"] != readiness.QA else 0
+            counts["retrievable"] += count if readiness.is_found_by_bucket(group["type"]) else 0
         elif group["status"] == readiness.FAILED:
             counts["failed"] += count
         else:

@@ -111,8 +111,8 @@ def list_member_ids(connection: Connection, bucket_id: str, after_id: str, limit
 def list_searched_places(connection: Connection, team_id: str) -> dict[str, tuple[str, ...] | None]:
     """Map each source of the team to the sorted ids of the buckets that the search index must have for it.
 
-    A source is mapped to None until the index is up to date with all its buckets. Q&A sources are left out, because
-    searches of buckets don't find them.
+    A source is mapped to None until the index is up to date with all its buckets. Q&A sources are left out, by the rule
+    of `core.readiness.is_found_by_bucket`.
     """
     rows = connection.execute(
         "SELECT m.source_id, m.bucket_id, m.sync_status FROM memberships m JOIN sources s ON s.id = m.source_id"

@@ -119,8 +119,8 @@ class SourceRow(Description):
 
     @property
     def searched_places(self) -> list[str]:
-        """Return the ids of the buckets whose searches find the source. Bucket searches never find a Q&A source."""
-        return [] if self.type == readiness.QA else list(self.places)
+        """Return the ids of the buckets whose searches find the source (see `core.readiness.is_found_by_bucket`)."""
+        return list(self.places) if readiness.is_found_by_bucket(self.type) else []
 
     @property
     def sync_status(self) -> str:
