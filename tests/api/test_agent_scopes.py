@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from svc_daemon.core.search.agents import RetrievalPolicy
-from svc_daemon.core.uploads.source_fields import FILE_NAME as QUESTION
+from svc_daemon.core.uploads.questions import FILE_NAME as QUESTION
 from tests.api.agents import agent_of, bucket_id, changed_default, made, store_agent
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import Daemon

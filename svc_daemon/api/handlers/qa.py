@@ -9,7 +9,7 @@ from svc_daemon.api.endpoints import BUCKET, DRY, FIELDS, NO_BUCKET, NO_SOURCE, 
 from svc_daemon.api.requests import body_of, context_of, creation_of, is_dry_run, path_destination
 from svc_daemon.api.responses import created, view_destinations, would_create
 from svc_daemon.core.access import api_keys
-from svc_daemon.core.uploads import source_fields
+from svc_daemon.core.uploads import questions, source_fields
 from svc_daemon.operations.ingest.files import check_replaces
 from svc_daemon.operations.ingest.questions import QaPair, create_question, question_fingerprint
 from svc_daemon.operations.shared.idempotency import find_earlier
@@ -22,12 +22,12 @@ async def create(request: Request) -> Response:
     destination = path_destination(request, creation.key)
     body = await body_of(request, QaCreate)
     alternates = [
-        source_fields.check_question(text, context.limits, f"alternate_questions.{place}")
+        questions.check_question(text, context.limits, f"alternate_questions.{place}")
         for place, text in enumerate(body.alternate_questions)
     ]
-    asked = source_fields.check_question(body.question, context.limits)
+    asked = questions.check_question(body.question, context.limits)
     question = QaPair(
-        answer=source_fields.check_answer(body.answer),
+        answer=questions.check_answer(body.answer),
         alternate_questions=tuple(dict.fromkeys(alternates)),
         **source_fields.check_description(body, asked, context.limits),
     )

@@ -1,14 +1,11 @@
-"""The fields of a source as clients send them, and what kind of source a URL is."""
+"""The fields of a source of any kind, as clients send them."""
 
-import html
 import json
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 from svc_daemon.core.json_bodies import refusal
-from svc_daemon.core.text.media_types import detect, text_encoding
 from svc_daemon.errors import ServiceError
 from svc_daemon.settings.limits import Limits
 from svc_daemon.wire.light.error_codes import ErrorCode
@@ -145,79 +142,3 @@ def clean_file_name(text: str, path: str = "filename") -> str:
     if (flaw := find_flaw(text)) is not None:
         raise refusal(path, _SENTENCES[flaw])
     return clean_name(text)
-
-
-#: A Q&A source is a Markdown file with the question as its heading, so that each chunk has the question.
-FILE_NAME, CONTENT_TYPE = "question.md", "text/markdown"
-
-
-def check_question(text: str, limits: Limits, path: str = "question") -> str:
-    """Return the question as one line; raises `invalid_request` if it is blank or too long."""
-    words = "".join(character if character.isprintable() else " " for character in text).split()
-    question = " ".join(words)
-    if not question:
-        raise refusal(path, "must not be blank.")
-    if len(question) > limits.title_characters:
-        raise refusal(path, f"has {len(question)} characters; the limit is {limits.title_characters}.")
-    return question
-
-
-def check_answer(text: str) -> str:
-    """Raise `invalid_request` if the answer has no letter or digit, since no search could find it."""
-    if not any(map(str.isalnum, text)):
-        raise refusal("answer", "must not be blank.")
-    return text
-
-
-def question_text(question: str, answer: str, alternates: Sequence[str]) -> str:
-    """Build the Markdown: question, alternate questions, answer."""
-    asked = "".join(f"- {alternate}\n" for alternate in alternates)
-    return f"# {question}\n\n{asked}\n{answer}\n"
-
-
-_PAGE_TYPES = frozenset({"text/html", "application/xhtml+xml"})
-_PAGE_NAMES = (".html", ".htm", ".xhtml")
-#: A `title` element contains only text, so it ends at the next tag.
-_TITLE = re.compile(r"<title\b[^>]{0,200}>([^<]+)<", re.IGNORECASE)
-
-
-def is_web_page(head: bytes, declared: str = "", filename: str = "") -> bool:
-    """Return whether a response is an HTML page, judged by `head`: its first 8 KB or more, or all of it.
-
-    The content counts more than the declared type. The file name counts only if the server doesn't declare HTML.
-    """
-    declared = declared.partition(";")[0].strip().lower()
-    return detect(head, "" if declared in _PAGE_TYPES else filename, declared) in _PAGE_TYPES
-
-
-def refuse_web_page(head: bytes, declared: str, filename: str, bucket: str) -> None:
-    """Raise 422 `url_is_web_page` if a file import has fetched a page."""
-    if head and is_web_page(head, declared, filename):
-        raise ServiceError(
-            ErrorCode.URL_IS_WEB_PAGE,
-            "The URL is a web page. Send it to pages, or import its HTML as a file with force: true.",
-            suggested_endpoint=f"/v1/buckets/{bucket}/pages",
-        )
-
-
-def refuse_file(head: bytes, declared: str, filename: str, bucket: str) -> None:
-    """Raise 422 `url_is_file` if a page import has fetched a file."""
-    if head and not is_web_page(head, declared, filename):
-        raise ServiceError(
-            ErrorCode.URL_IS_FILE,
-            "The URL is a file. Send it to files/import, or have it read as a page with force: true.",
-            suggested_endpoint=f"/v1/buckets/{bucket}/files/import",
-        )
-
-
-def page_title(head: bytes, max_characters: int) -> str | None:
-    """Return the page's title as one line, or None."""
-    match = _TITLE.search(head.decode(text_encoding(head) or "utf-8", "replace"))
-    words = html.unescape(match[1]).split() if match else []
-    title = "".join(character for character in " ".join(words) if character.isprintable())
-    return title[:max_characters].strip() or None
-
-
-def page_file_name(name: str) -> str:
-    """Return the file name of a stored page: it ends in `.html`, since `index.php` would be read as source code."""
-    return name if name.lower().endswith(_PAGE_NAMES) else f"{name[:240]}.html"

@@ -17,7 +17,7 @@ from svc_daemon.core.json_bodies import refusal
 from svc_daemon.core.refreshes import GONE_STATUSES, LONGEST_ASKED_S, Outcome
 from svc_daemon.core.text import media_types
 from svc_daemon.core.text.chunking import Extraction, RecognizedPage
-from svc_daemon.core.uploads import source_fields
+from svc_daemon.core.uploads import web_pages
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError, stored_error
 from svc_daemon.extract.documents import ExtractionFailed, NeedsRecognition
@@ -118,7 +118,7 @@ async def fetch_again(
         return got, False
     # If the URL returns a web page instead of the earlier file, the page is usually a login form.
     was_page = media_types.find_format(source.content_type) == media_types.find_format("text/html")
-    if not force and was_page != source_fields.is_web_page(staged.head, got.content_type, got.file_name):
+    if not force and was_page != web_pages.is_web_page(staged.head, got.content_type, got.file_name):
         refuse_other_kind(source.type, staged, got, next(iter(source.places), "{bucket}"))
     return got, True
 

@@ -8,7 +8,7 @@ from typing import cast
 from svc_daemon.core import readiness
 from svc_daemon.core.access.urls import Url
 from svc_daemon.core.text import media_types
-from svc_daemon.core.uploads import source_fields
+from svc_daemon.core.uploads import source_fields, web_pages
 from svc_daemon.core.uploads.source_fields import Description
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError
@@ -60,7 +60,7 @@ async def judge(context: Context, kind: str, url: str) -> None:
 
 def refuse_other_kind(kind: str, staged: StagedBytes, fetched: Fetched, bucket: str) -> None:
     """Raise `url_is_web_page` if a file import got a page, or `url_is_file` if a page import got a file."""
-    refuse = source_fields.refuse_file if kind == readiness.PAGE else source_fields.refuse_web_page
+    refuse = web_pages.refuse_file if kind == readiness.PAGE else web_pages.refuse_web_page
     refuse(staged.head, fetched.content_type, fetched.file_name, bucket)
 
 
@@ -198,10 +198,10 @@ async def _check_webhook(context: Context, wanted: WantedImport) -> None:
 def _new_source(context: Context, team_id: str, wanted: WantedImport, got: tuple[StagedBytes, Fetched]) -> SourceRow:
     """Build the row of the new source from the fetched bytes."""
     staged, fetched = got
-    is_page = source_fields.is_web_page(staged.head, fetched.content_type, fetched.file_name)
+    is_page = web_pages.is_web_page(staged.head, fetched.content_type, fetched.file_name)
     is_read_as_page = is_page and wanted.kind == readiness.PAGE
-    filename = source_fields.page_file_name(fetched.file_name) if is_read_as_page else fetched.file_name
-    title = source_fields.page_title(staged.head, context.limits.title_characters) if is_read_as_page else None
+    filename = web_pages.page_file_name(fetched.file_name) if is_read_as_page else fetched.file_name
+    title = web_pages.page_title(staged.head, context.limits.title_characters) if is_read_as_page else None
     title = source_fields.choose_title(wanted.title or title, filename[: context.limits.title_characters])
     upload = files.FileUpload(
         filename=filename,

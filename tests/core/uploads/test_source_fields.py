@@ -1,4 +1,4 @@
-"""Tests the fields of a source as clients send them, and which content is a web page."""
+"""Tests the fields of a source as clients send them."""
 
 import pytest
 from hypothesis import given
@@ -9,9 +9,6 @@ from svc_daemon.core.uploads.source_fields import (
     check_metadata,
     check_tags,
     clean_file_name,
-    is_web_page,
-    page_file_name,
-    page_title,
     split_tags,
 )
 from svc_daemon.settings.limits import Limits
@@ -115,72 +112,3 @@ def test_a_misleading_file_name_is_refused_in_one_printable_line(sent: str) -> N
     refused = refusal(clean_file_name, sent, "items.3.filename")
     assert field_of(refused) == ("invalid_request", "items.3.filename")
     assert refused.message.isprintable()
-
-
-def test_a_question_becomes_one_line_or_is_refused() -> None:
-    asked = [("Why?", "Why?"), ("  Why\n\tnot? ", "Why not?"), ("Wh\u200by?", "Wh y?"), ("¿Por qué?", "¿Por qué?")]
-    for text, question in asked:
-        assert fields.check_question(text, LIMITS) == question, text
-    for text in ["", " \n", "\u200b", "x" * 1025]:
-        refused = refusal(fields.check_question, text, LIMITS, "alternate_questions.3")
-        assert field_of(refused) == ("invalid_request", "alternate_questions.3"), text
-
-
-@pytest.mark.parametrize("text", ["", " ", "?!", "\n"])
-def test_an_answer_without_a_word_is_refused(text: str) -> None:
-    assert "answer" in str(refusal(fields.check_answer, text))
-
-
-def test_the_text_of_a_question_has_its_answer_below() -> None:
-    text = fields.question_text("Why?", "Because.", ["How so?", "What for?"])
-    assert text == "# Why?\n\n- How so?\n- What for?\n\nBecause.\n"
-
-
-HTML = b"<!doctype html><html><body><p>Hello</p></body></html>"
-FRAGMENT = b"<div><p>Hello</p></div>"
-TEXT = b"Hello there. Nothing but words.\n"
-PDF = b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n1 0 obj\n"
-JSON = b'{"answer": 42}'
-
-
-#: Content, declared type and name.
-PAGES = [
-    *((HTML, "text/html", ""), (HTML, "text/html; charset=utf-8", "index.html"), (HTML, "TEXT/HTML", "index.php")),
-    *((HTML, "application/xhtml+xml", ""), (HTML, "", ""), (HTML, "text/plain", "")),
-    *((HTML, "application/octet-stream", "page"), (b"\xef\xbb\xbf" + HTML, "text/html", "")),
-    *((FRAGMENT, "text/html", ""), (FRAGMENT, "text/html", "index.php")),
-    *((TEXT, "text/html", ""), (TEXT, "text/plain", "page.html")),
-]
-FILES = [
-    *((HTML, "text/plain", "page.php"), (FRAGMENT, "text/plain", "")),
-    *((TEXT, "text/plain", ""), (TEXT, "text/markdown", "readme.md"), (TEXT, "", "")),
-    *((PDF, "text/html", "report.html"), (PDF, "application/pdf", "report.pdf"), (PDF, "", "")),
-    *((JSON, "application/json", ""), (b"\x89PNG\r\n\x1a\n\x00\x00", "text/html", "")),
-    (b'<?xml version="1.0"?><rss></rss>', "application/rss+xml", ""),
-]
-
-
-@pytest.mark.parametrize("case", PAGES + FILES)
-def test_content_declared_type_and_name_decide_what_is_a_page(case: tuple[bytes, str, str]) -> None:
-    assert is_web_page(*case) is (case in PAGES)
-
-
-@pytest.mark.parametrize(
-    ("head", "title"),
-    [
-        *((b"<title>Quays</title>", "Quays"), (b"<TITLE lang='en'>\n Quays &amp;\n stones </TITLE>", "Quays & stones")),
-        *((b"<html><head><title></title><body>", None), (b"<title>never ends", None), (b"<p>none</p>", None)),
-        *((b"<title>Zo\xc3\xab</title>", "Zoë"), (b"<title>Caf\xe9s</title>", "Cafés")),
-        *((b"<title>a\x01b</title>", "ab"), (b"<title>" + b"x" * 50 + b"</title>", "x" * 20)),
-        (b"<title>&#8203;</title>", None),
-    ],
-)
-def test_a_pages_title_is_extracted(head: bytes, title: str | None) -> None:
-    assert page_title(head, max_characters=20) == title
-
-
-def test_the_file_name_of_a_page_ends_in_html() -> None:
-    for name in ["a.html", "A.HTM", "a.xhtml"]:
-        assert page_file_name(name) == name
-    for name, kept in [("index.php", "index.php"), ("example.com", "example.com"), ("x" * 255, "x" * 240)]:
-        assert page_file_name(name) == f"{kept}.html"

@@ -1,0 +1,55 @@
+"""Which content is a web page and which is a file, and the title and file name of a page."""
+
+import html
+import re
+
+from svc_daemon.core.text.media_types import detect, text_encoding
+from svc_daemon.errors import ServiceError
+from svc_daemon.wire.light.error_codes import ErrorCode
+
+_PAGE_TYPES = frozenset({"text/html", "application/xhtml+xml"})
+_PAGE_NAMES = (".html", ".htm", ".xhtml")
+#: A `title` element contains only text, so it ends at the next tag.
+_TITLE = re.compile(r"<title\b[^>]{0,200}>([^<]+)<", re.IGNORECASE)
+
+
+def is_web_page(head: bytes, declared: str = "", filename: str = "") -> bool:
+    """Return whether a response is an HTML page, judged by `head`: its first 8 KB or more, or all of it.
+
+    The content counts more than the declared type. The file name counts only if the server doesn't declare HTML.
+    """
+    declared = declared.partition(";")[0].strip().lower()
+    return detect(head, "" if declared in _PAGE_TYPES else filename, declared) in _PAGE_TYPES
+
+
+def refuse_web_page(head: bytes, declared: str, filename: str, bucket: str) -> None:
+    """Raise 422 `url_is_web_page` if a file import has fetched a page."""
+    if head and is_web_page(head, declared, filename):
+        raise ServiceError(
+            ErrorCode.URL_IS_WEB_PAGE,
+            "The URL is a web page. Send it to pages, or import its HTML as a file with force: true.",
+            suggested_endpoint=f"/v1/buckets/{bucket}/pages",
+        )
+
+
+def refuse_file(head: bytes, declared: str, filename: str, bucket: str) -> None:
+    """Raise 422 `url_is_file` if a page import has fetched a file."""
+    if head and not is_web_page(head, declared, filename):
+        raise ServiceError(
+            ErrorCode.URL_IS_FILE,
+            "The URL is a file. Send it to files/import, or have it read as a page with force: true.",
+            suggested_endpoint=f"/v1/buckets/{bucket}/files/import",
+        )
+
+
+def page_title(head: bytes, max_characters: int) -> str | None:
+    """Return the page's title as one line, or None."""
+    match = _TITLE.search(head.decode(text_encoding(head) or "utf-8", "replace"))
+    words = html.unescape(match[1]).split() if match else []
+    title = "".join(character for character in " ".join(words) if character.isprintable())
+    return title[:max_characters].strip() or None
+
+
+def page_file_name(name: str) -> str:
+    """Return the file name of a stored page: it ends in `.html`, since `index.php` would be read as source code."""
+    return name if name.lower().endswith(_PAGE_NAMES) else f"{name[:240]}.html"
