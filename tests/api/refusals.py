@@ -13,7 +13,7 @@ import httpx
 from svc_daemon.api.forms import OVERHEAD_BYTES
 from svc_daemon.api.middleware.error_responses import is_openai_path
 from svc_daemon.core.access import api_keys
-from svc_daemon.operations.retrieve.agents import agent_lock
+from svc_daemon.operations.agents import agent_lock
 from svc_daemon.operations.shared.idempotency import key_lock
 from svc_daemon.operations.shared.usage import used_answers
 from svc_daemon.process.locks import session_lock

@@ -156,7 +156,7 @@ def test_a_bad_sample_of_each_is_found() -> None:
 def test_what_a_key_may_reach_is_asked_of_the_key() -> None:
     """`KeyRow.reaches` and its like decide; only filters of SQL, policies and the key's own fields take the list."""
     taking = {line.partition(":")[0] for line in found(re.compile(r"\bkey\.buckets\b"), modules("svc_daemon"))}
-    operations = ("keys", "retrieve.agents", "shared.events", "webhook_deliveries")
+    operations = ("keys", "agents", "shared.events", "webhook_deliveries")
     assert taking == {f"svc_daemon.operations.{name}" for name in operations}
 
 

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from svc_daemon.core.search.agents import passes
+from svc_daemon.core.search.filters import passes
 from svc_daemon.databases.contract import Connection
 from svc_daemon.store.rows.sources.search_candidates import Wanted, list_candidates
 from svc_daemon.store.rows.sources.sources import update_description

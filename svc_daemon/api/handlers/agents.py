@@ -12,8 +12,8 @@ from svc_daemon.api.responses import created, respond, would_create
 from svc_daemon.core.access import api_keys
 from svc_daemon.core.search.agents import invalid_profile
 from svc_daemon.errors import ServiceError
-from svc_daemon.operations.retrieve import agents as verbs
-from svc_daemon.operations.retrieve.agents import view_agent
+from svc_daemon.operations import agents as verbs
+from svc_daemon.operations.agents import view_agent
 from svc_daemon.operations.shared.idempotency import find_earlier
 from svc_daemon.wire import agents as wire
 from svc_daemon.wire.light.error_codes import ErrorCode as E

@@ -1,10 +1,4 @@
-"""Agents, the sources that their policies allow, and filters on attributes.
-
-    {"type": "eq", "key": "year", "value": 2024}
-    {"type": "and", "filters": [ … ]}
-
-An attribute is a metadata key, or `type`, `filename`, `title`, `content_type` or `source_url`. If the source lacks the
-attribute, or its value has another type, a comparison is false (`ne` and `nin` are true).
+"""Agents, and the sources that their policies allow.
 
 The scope of a policy selects indexed sources:
 
@@ -19,88 +13,17 @@ becomes `buckets` or `sources`.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Final
 
 from svc_daemon.core.ids import BUCKET, DEFAULT_AGENT, SOURCE, is_id
-from svc_daemon.core.json_bodies import refusal
+from svc_daemon.core.search.filters import check_filter
 from svc_daemon.errors import ServiceError
 from svc_daemon.wire.agents import PolicyScope
 from svc_daemon.wire.light.error_codes import ErrorCode
 from svc_daemon.wire.light.names import find_fault_of_name, find_fault_of_text
 from svc_daemon.wire.light.parsing import parse_json
-
-MAX_DEPTH = 8
-_ORDERED = {"gt", "gte", "lt", "lte"}
-_LIST_OPERATORS = {"in", "nin"}
-
-
-def _is_same(have: Any, want: Any) -> bool:
-    """Return whether the values are equal. Unlike in Python, True is not 1."""
-    return isinstance(have, bool) == isinstance(want, bool) and bool(have == want)
-
-
-_COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
-    "eq": _is_same,
-    "ne": lambda have, want: not _is_same(have, want),
-    "gt": lambda have, want: bool(have > want),
-    "gte": lambda have, want: bool(have >= want),
-    "lt": lambda have, want: bool(have < want),
-    "lte": lambda have, want: bool(have <= want),
-    "in": lambda have, want: any(_is_same(have, item) for item in want),
-    "nin": lambda have, want: not any(_is_same(have, item) for item in want),
-}
-
-
-def check_filter(node: Any, path: str = "filters", depth: int = 0) -> None:
-    """Raise `invalid_request`, naming the invalid part, if the syntax is wrong."""
-    if not isinstance(node, dict):
-        raise refusal(path, "must be an object.")
-    if depth > MAX_DEPTH:
-        raise refusal(path, f"is nested more than {MAX_DEPTH} deep.")
-    kind = node.get("type")
-    if kind in ("and", "or"):
-        parts = node.get("filters")
-        if not isinstance(parts, list) or not parts:
-            raise refusal(f"{path}.filters", "must be a list of at least one filter.")
-        for position, part in enumerate(parts):
-            check_filter(part, f"{path}.filters[{position}]", depth + 1)
-    elif isinstance(kind, str) and kind in _COMPARISONS:
-        _check_comparison(node, path)
-    else:
-        raise refusal(f"{path}.type", f"must be and, or, {', '.join(_COMPARISONS)}; not {kind!r}.")
-
-
-def passes(node: dict[str, Any], attributes: Mapping[str, Any]) -> bool:
-    """Return whether a source with these attributes passes a valid filter."""
-    if node["type"] == "and":
-        return all(passes(part, attributes) for part in node["filters"])
-    if node["type"] == "or":
-        return any(passes(part, attributes) for part in node["filters"])
-    have, want = attributes.get(node["key"]), node["value"]
-    # Compare only strings with strings and numbers with numbers; booleans have no order.
-    has_boolean = isinstance(have, bool) or isinstance(want, bool)
-    is_alike = any(isinstance(have, kind) and isinstance(want, kind) for kind in (str, int | float))
-    if node["type"] in _ORDERED and (has_boolean or not is_alike):
-        return False
-    return _COMPARISONS[node["type"]](have, want)
-
-
-def _check_comparison(node: dict[str, Any], path: str) -> None:
-    if not isinstance(node.get("key"), str) or not node["key"]:
-        raise refusal(f"{path}.key", "must be the name of an attribute.")
-    value = node.get("value")
-    if node["type"] in _LIST_OPERATORS:
-        if not isinstance(value, list) or not all(_is_scalar(item) for item in value):
-            raise refusal(f"{path}.value", "must be a list of strings, numbers or booleans.")
-    elif not _is_scalar(value):
-        raise refusal(f"{path}.value", "must be a string, a number or a boolean.")
-
-
-def _is_scalar(value: Any) -> bool:
-    return isinstance(value, str | int | float | bool)
-
 
 BUCKETS: Final = "buckets"
 SOURCES: Final = "sources"
@@ -125,7 +48,7 @@ class RetrievalPolicy:
     bucket_ids: tuple[str, ...] = ()
     #: Sources to retrieve, for the scope `sources`.
     source_ids: tuple[str, ...] = ()
-    #: A filter (see `core.search.agents`), or None.
+    #: A filter (see `core.search.filters`), or None.
     filters: dict[str, Any] | None = None
     #: Number of passages to retrieve if the caller doesn't set it.
     top_k: int | None = None

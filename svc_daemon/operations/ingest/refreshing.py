@@ -23,6 +23,7 @@ from svc_daemon.errors import ServiceError, stored_error
 from svc_daemon.extract.documents import ExtractionFailed, NeedsRecognition
 from svc_daemon.extract.extractors import Extractor
 from svc_daemon.fetch.contract import Fetched, NotModified, Validators
+from svc_daemon.operations.agents import list_agents_of
 from svc_daemon.operations.index import extraction as extracting
 from svc_daemon.operations.index.extraction import SourceReading, find_reading, list_chunkings
 from svc_daemon.operations.index.rebuilding import exchange, is_read_alike
@@ -30,7 +31,6 @@ from svc_daemon.operations.index.scans import over_limit
 from svc_daemon.operations.ingest import files
 from svc_daemon.operations.ingest.urls import facts_of, refetch, refuse_other_kind
 from svc_daemon.operations.remove.source_deletions import delete_source
-from svc_daemon.operations.retrieve.agents import list_agents_of
 from svc_daemon.operations.shared.authorization import get_changeable_source
 from svc_daemon.operations.shared.schedules import after_change, record_try
 from svc_daemon.operations.sources import requeue

@@ -10,7 +10,7 @@ from svc_daemon.core import readiness
 from svc_daemon.core.access import api_keys
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound, ServiceError
-from svc_daemon.operations.retrieve.agents import give_names, list_agents_of
+from svc_daemon.operations.agents import give_names, list_agents_of
 from svc_daemon.operations.shared.authorization import get_reachable_bucket, get_reachable_source, refuse_out_of_reach
 from svc_daemon.operations.shared.batch_items import end_batches
 from svc_daemon.operations.shared.events import record_events, source_event

@@ -1,1 +1,1 @@
-"""Searches, answers, and the agents whose policies limit them."""
+"""Searches and answers, within what agents and keys allow."""

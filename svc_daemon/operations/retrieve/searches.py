@@ -9,7 +9,8 @@ from functools import partial
 
 from svc_daemon.core import readiness
 from svc_daemon.core.json_bodies import refusal
-from svc_daemon.core.search.agents import EVERYTHING, RetrievalPolicy, TeamAgent, check_filter
+from svc_daemon.core.search.agents import EVERYTHING, RetrievalPolicy, TeamAgent
+from svc_daemon.core.search.filters import check_filter
 from svc_daemon.core.task_retries import retry_after_s
 from svc_daemon.databases.contract import Connection
 from svc_daemon.embed.contract import EmbedFailed

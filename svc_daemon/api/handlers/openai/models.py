@@ -11,8 +11,8 @@ from svc_daemon.api.responses import respond
 from svc_daemon.core.ids import agent_of, model_of
 from svc_daemon.core.search.agents import TeamAgent
 from svc_daemon.core.times import from_text
-from svc_daemon.operations.retrieve import agents as verbs
-from svc_daemon.operations.retrieve.agents import list_visible_agents
+from svc_daemon.operations import agents as verbs
+from svc_daemon.operations.agents import list_visible_agents
 from svc_daemon.wire.light.error_codes import ErrorCode as E
 from svc_daemon.wire.openai import models as wire
 

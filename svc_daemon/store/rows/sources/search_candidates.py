@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from svc_daemon.core.search.agents import passes
+from svc_daemon.core.search.filters import passes
 from svc_daemon.databases.contract import Connection, Row
 from svc_daemon.store.columns import read_object, read_texts
 from svc_daemon.store.rows.sources.sources import generations_of, places_of
@@ -44,7 +44,7 @@ class Wanted:
     bucket_ids: Sequence[str] | None
     source_ids: Sequence[str] | None = None
     tags: Sequence[str] | None = None
-    #: A filter that `core.search.agents.check_filter` accepted.
+    #: A filter that `core.search.filters.check_filter` accepted.
     filters: dict[str, Any] | None = None
 
 
