@@ -1,6 +1,6 @@
 """Problems of a data directory, and their repairs.
 
-A problem lasts until it is repaired; a shortage (see `core.task_retries`) passes.
+A problem lasts until it is repaired; a shortage (see `core.shortages`) passes.
 """
 
 from dataclasses import dataclass, field

@@ -19,9 +19,10 @@ from svc_daemon.process.engine_states import EngineStates
 from svc_daemon.process.event_followers import Followers
 from svc_daemon.process.indexing_scheduler import ScanPace, UploadPriority
 from svc_daemon.process.locks import LocalLocks, Locks
-from svc_daemon.process.rate_limits import RateLimits, UsageCounters
+from svc_daemon.process.rate_limits import RateLimits
 from svc_daemon.process.resource_shortages import Shortages
 from svc_daemon.process.telemetry import Metrics, Traces
+from svc_daemon.process.usage_counters import UsageCounters
 from svc_daemon.process.wakes import Wakes
 from svc_daemon.provider.contract import SearchProvider
 from svc_daemon.settings.limits import Limits

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from svc_daemon.store.files import blobs
+from svc_daemon.store.files import syncing
 from tests.api import sessions
 from tests.api.answers import body_of, details_of, refused_field, without_id
 from tests.api.daemons import Daemon
@@ -273,7 +273,7 @@ def test_put_and_finalize_of_a_pack_of_100_files_take_one_sync_and_one_commit_ea
     body_of(put(daemon, batch, whole))
     assert outcomes(finalize_batch(daemon, batch)) == dict.fromkeys(dict(files), "finalized")
     assert (daemon.context.database.commits - commits, synced[-1]) == (2, "blobs")
-    assert len(synced) == (2 if blobs.is_syncable(daemon.files.parts) else 102)
+    assert len(synced) == (2 if syncing.is_syncable(daemon.files.parts) else 102)
 
 
 @pytest.mark.folders

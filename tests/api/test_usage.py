@@ -6,7 +6,7 @@ import pytest
 
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations.shared.usage import counting_answer, record_usage
-from svc_daemon.process.rate_limits import UsageCounters
+from svc_daemon.process.usage_counters import UsageCounters
 from svc_daemon.provider.errors import ProviderFailed
 from svc_daemon.workers.sweeping import CountingWorker
 from tests.api.answers import body_of, details_of

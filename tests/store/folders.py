@@ -1,7 +1,9 @@
-"""Makes a data folder with parts and blobs, for tests of the bytes of open sessions."""
+"""Makes a data folder with parts and blobs, and watches what of it is synced."""
 
 import asyncio
 import os
+import stat
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -10,7 +12,7 @@ import pytest
 
 from svc_daemon.core.uploads.packs import PackItem
 from svc_daemon.paths import DataFiles
-from svc_daemon.store.files import blobs
+from svc_daemon.store.files import syncing
 from svc_daemon.store.files.blobs import Blobs
 from svc_daemon.store.files.parts import PackWriter, Parts
 
@@ -56,7 +58,7 @@ class Folder:
 def watch_syncs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Record the names of the files and folders that are synced from now on. `*` means a whole file system."""
     names: list[str] = []
-    whole, one = blobs.sync, os.fsync
+    whole, one = syncing.sync, os.fsync
 
     def sync(descriptor: int) -> None:
         names.append("*")
@@ -66,6 +68,19 @@ def watch_syncs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         names.append(Path(f"/proc/self/fd/{descriptor}").readlink().name)
         one(descriptor)
 
-    monkeypatch.setattr(blobs, "sync", sync)
+    monkeypatch.setattr(syncing, "sync", sync)
     monkeypatch.setattr(os, "fsync", fsync)
     return names
+
+
+def on_folder_sync(monkeypatch: pytest.MonkeyPatch, act: Callable[[Path], None]) -> None:
+    """Call `act` instead of syncing a folder. Files are synced as usual."""
+    fsync = os.fsync
+
+    def sync(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            act(Path(f"/proc/self/fd/{descriptor}").readlink())
+        else:
+            fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", sync)

@@ -5,9 +5,8 @@ import errno
 import os
 import resource
 import shutil
-import stat
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
@@ -17,10 +16,11 @@ import pytest
 
 from svc_daemon.errors import StorageError
 from svc_daemon.paths import DataFiles
-from svc_daemon.store.files.blobs import Blobs, FolderSync
+from svc_daemon.store.files.blobs import Blobs
 from svc_daemon.store.files.staging import SPILL_BYTES, StagedFile
-from tests.acceptance.installations import PATIENCE_S, wait_until
+from tests.acceptance.installations import PATIENCE_S
 from tests.limits import limited
+from tests.store.folders import on_folder_sync
 
 pytestmark = pytest.mark.anyio
 
@@ -58,19 +58,6 @@ async def _keep(blobs: Blobs, content: bytes, source_id: str = "src_1") -> Stage
 
 def _names(*folders: Path) -> list[str]:
     return sorted(entry.name for folder in folders for entry in folder.iterdir())
-
-
-def _on_folder_sync(monkeypatch: pytest.MonkeyPatch, act: Callable[[Path], None]) -> None:
-    """Call `act` instead of syncing a folder. Files are synced as usual."""
-    fsync = os.fsync
-
-    def sync(descriptor: int) -> None:
-        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
-            act(Path(f"/proc/self/fd/{descriptor}").readlink())
-        else:
-            fsync(descriptor)
-
-    monkeypatch.setattr(os, "fsync", sync)
 
 
 async def test_small_files_are_written_to_disk_only_when_they_are_kept(blobs: Blobs, files: DataFiles) -> None:
@@ -141,15 +128,6 @@ async def test_a_failed_cleanup_does_not_hide_the_first_error(
     assert "src_1 could not be removed: Not a directory" in caplog.text
 
 
-def test_too_many_open_files_do_not_count_as_a_failed_sync(blobs: Blobs, files: DataFiles) -> None:
-    broken: list[OSError] = []
-    folder_sync = FolderSync(files.blobs, broken.append)
-    with limited(resource.RLIMIT_NOFILE, 0), pytest.raises(OSError, match="Too many open files"):
-        folder_sync.sync()
-    assert broken == []
-    folder_sync.sync()
-
-
 async def test_a_disk_that_becomes_full_during_a_write_leaves_no_file(blobs: Blobs, files: DataFiles) -> None:
     staged = blobs.stage()
     # Like a full disk, the kernel shortens the write that reaches this size, and refuses the next one.
@@ -167,7 +145,7 @@ async def test_a_failed_sync_leaves_no_file_and_is_not_retried(
     def fail(_: Path) -> None:
         raise OSError(errno.EIO, "Input/output error")
 
-    _on_folder_sync(monkeypatch, fail)
+    on_folder_sync(monkeypatch, fail)
     for _ in range(2):
         with pytest.raises(StorageError) as refused:
             await _keep(blobs, _content(size_bytes))
@@ -186,7 +164,7 @@ async def test_a_cancelled_keep_leaves_no_file(
         syncing.set()
         assert let_go.wait(PATIENCE_S)
 
-    _on_folder_sync(monkeypatch, hang)
+    on_folder_sync(monkeypatch, hang)
 
     keeping = asyncio.create_task(_keep(blobs, _content(size_bytes)))
     await asyncio.to_thread(syncing.wait, PATIENCE_S)
@@ -249,41 +227,3 @@ def test_uploads_are_accepted_if_free_space_exceeds_the_reserve(blobs: Blobs, mo
         total, free, reserve = (int(size * 1024**2) for size in sizes)
         monkeypatch.setattr(shutil, "disk_usage", lambda _, t=total, f=free: SimpleNamespace(total=t, free=f))
         assert blobs.has_room(reserve) is has_room, sizes
-
-
-def test_concurrent_callers_share_one_sync_of_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While a sync runs, all other callers wait, and then share one more sync."""
-    begun, let_go = threading.Event(), threading.Event()
-    syncs: list[Path] = []
-
-    def slow(folder: Path) -> None:
-        syncs.append(folder)
-        begun.set()
-        assert let_go.wait(PATIENCE_S)
-
-    _on_folder_sync(monkeypatch, slow)
-    shared = FolderSync(tmp_path)
-    with ThreadPoolExecutor(21) as pool:
-        calls = [pool.submit(shared.sync)]
-        assert begun.wait(PATIENCE_S)
-        calls += [pool.submit(shared.sync) for _ in range(20)]
-        wait_until(lambda: shared._asked == 21, "everybody to queue up")
-        let_go.set()
-        for call in calls:
-            call.result(PATIENCE_S)
-    assert len(syncs) == 2
-
-
-def test_a_sync_begun_before_a_rename_does_not_count_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[list[str]] = []
-    _on_folder_sync(monkeypatch, lambda folder: seen.append(_names(folder)))
-    shared = FolderSync(tmp_path)
-
-    def rename_and_sync(number: int) -> bool:
-        (tmp_path / f"{number}").touch()
-        before = len(seen)
-        shared.sync()
-        return any(f"{number}" in names for names in seen[before:])
-
-    with ThreadPoolExecutor(16) as pool:
-        assert all(pool.map(rename_and_sync, range(300)))

@@ -12,7 +12,7 @@ import pytest
 
 from svc_daemon.core.uploads.packs import place_items
 from svc_daemon.errors import StorageError
-from svc_daemon.store.files import blobs, removals
+from svc_daemon.store.files import removals, syncing
 from svc_daemon.store.files.parts import FEW_FILES, WRITE_BYTES, PackWriter
 from svc_daemon.store.files.removals import BackupRunning, Removals
 from tests.store.folders import Folder, watch_syncs
@@ -122,7 +122,7 @@ def test_one_sync_makes_a_pack_durable(folder: Folder, monkeypatch: pytest.Monke
     synced = watch_syncs(monkeypatch)
     send(folder, WHOLE)
     assert stored(folder) == PIECES
-    is_syncable = blobs.is_syncable(folder.files.parts)
+    is_syncable = syncing.is_syncable(folder.files.parts)
     assert synced == (["*"] if is_syncable else [*NAMES, "parts"])
     assert asyncio.run(folder.parts.settle(*NAMES)) == [len(data) for data in PIECES.values()]
     assert (synced[1:] == []) == is_syncable, "what is durable is not synced again"
@@ -137,7 +137,7 @@ def test_the_file_system_is_opened_before_the_first_write(folder: Folder, monkey
         opened.append(Path(path).name)
         return real(path, *arguments)
 
-    monkeypatch.setattr(blobs, "is_syncable", lambda _: True)
+    monkeypatch.setattr(syncing, "is_syncable", lambda _: True)
     monkeypatch.setattr(os, "open", watched)
     send(folder, WHOLE)
     assert opened == ["parts", *NAMES]
@@ -149,7 +149,7 @@ def test_few_files_are_synced_one_by_one_and_so_are_all_without_syncfs(
     synced = watch_syncs(monkeypatch)
     send(folder, WHOLE[:150])
     assert synced == [*NAMES[:2], "parts"]
-    monkeypatch.setattr(blobs, "is_syncable", lambda _: False)
+    monkeypatch.setattr(syncing, "is_syncable", lambda _: False)
     send(folder, WHOLE[100:])
     assert synced[3:] == [*NAMES[1:], "parts"]
     assert stored(folder) == PIECES
@@ -173,8 +173,8 @@ def test_a_failed_sync_discards_unacknowledged_bytes(folder: Folder, monkeypatch
         raise OSError(errno.EIO, "broken")
 
     for is_syncable in (True, False):
-        monkeypatch.setattr(blobs, "is_syncable", lambda _, found=is_syncable: found)
-        monkeypatch.setattr(blobs, "sync", refuse)
+        monkeypatch.setattr(syncing, "is_syncable", lambda _, found=is_syncable: found)
+        monkeypatch.setattr(syncing, "sync", refuse)
         monkeypatch.setattr(os, "fsync", refuse)
         with pytest.raises(StorageError):
             send(folder, WHOLE[100:])

@@ -10,7 +10,7 @@ from svc_daemon.core.times import end_of_month, month_of
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError
 from svc_daemon.process.contexts import Context
-from svc_daemon.process.rate_limits import Period
+from svc_daemon.process.usage_counters import Period
 from svc_daemon.store.rows.teams import add_answers, find_answers
 from svc_daemon.wire.light.error_codes import ErrorCode
 

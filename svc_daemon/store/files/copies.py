@@ -16,7 +16,7 @@ from svc_daemon.data_directory import OpenFolder
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import StorageError
 from svc_daemon.paths import DataFiles
-from svc_daemon.store.files import blobs
+from svc_daemon.store.files import syncing
 from svc_daemon.store.files.inspections import DAY
 
 #: Number of bytes per read.
@@ -57,8 +57,8 @@ class Syncer:
 
     def sync(self) -> None:
         """Sync the files. Raises OSError."""
-        if blobs.is_syncable(self.folder):
-            blobs.sync(self._descriptor)
+        if syncing.is_syncable(self.folder):
+            syncing.sync(self._descriptor)
             return
         for path in (Path(parent, name) for parent, _, names in os.walk(self.folder) for name in (*names, ".")):
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

@@ -22,9 +22,10 @@ from svc_daemon.core.uploads import packs
 from svc_daemon.core.uploads.packs import PackItem
 from svc_daemon.data_directory import hash_file, list_own
 from svc_daemon.errors import StorageError
-from svc_daemon.store.files import blobs
-from svc_daemon.store.files.blobs import BlobFile, Blobs, FolderSync
+from svc_daemon.store.files import syncing
+from svc_daemon.store.files.blobs import BlobFile, Blobs
 from svc_daemon.store.files.staging import HEAD_BYTES
+from svc_daemon.store.files.syncing import FolderSync
 
 if TYPE_CHECKING:
     from hashlib import _Hash
@@ -71,7 +72,7 @@ class PackWriter:
         self._items = items
         self._next = first
         lacking = [each for each in items if each.offset_bytes < end and each.offset_bytes + each.size_bytes > first]
-        self._syncs_whole = len(lacking) >= FEW_FILES and blobs.is_syncable(parts.folder)
+        self._syncs_whole = len(lacking) >= FEW_FILES and syncing.is_syncable(parts.folder)
         #: Descriptor of the parts' folder, if one `syncfs` will sync all parts. Opened before the first write.
         self._folder: int | None = None
         self._buffer = bytearray()
@@ -94,7 +95,7 @@ class PackWriter:
             self._close_part()
             if self._folder is not None:
                 with self._parts.discarding(*self._starts):
-                    blobs.sync(self._folder)
+                    syncing.sync(self._folder)
             elif 0 in self._starts.values():
                 # After a new part, fsync the folder too: otherwise, a power failure could lose the part's file name.
                 self._parts.sync_folder()
