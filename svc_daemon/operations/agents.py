@@ -213,7 +213,7 @@ def list_agents_of(connection: Connection, team_id: str, source_id: str) -> list
     return [agent for agent in store.list_agents(connection, team_id) if source_id in agent.policy.source_ids]
 
 
-def give_names(connection: Connection, team_id: str, source_id: str, successor_id: str) -> None:
+def replace_in_policies(connection: Connection, team_id: str, source_id: str, successor_id: str) -> None:
     """Replace a source's id by its successor's in all policies, so that agents find the successor."""
     for agent in list_agents_of(connection, team_id, source_id):
         renamed = (successor_id if each == source_id else each for each in agent.policy.source_ids)

@@ -10,7 +10,7 @@ from functools import partial
 
 from svc_daemon.core import readiness, task_retries
 from svc_daemon.databases.contract import Connection, Exclusive
-from svc_daemon.operations.remove.source_deletions import give_places
+from svc_daemon.operations.remove.source_deletions import remove_replaced
 from svc_daemon.operations.shared.leases import latest_lease_s, lease_end_s
 from svc_daemon.operations.shared.outcomes import record_outcomes
 from svc_daemon.operations.sources import requeue
@@ -204,7 +204,7 @@ def take_place(connection: Connection, context: Context, team_id: str, source_id
     if source is None or source.replaces is None or source.status != readiness.ACTIVE:
         return
     for old in _predecessors(connection, source, bucket_id):
-        give_places(connection, context, old, [bucket_id], source.id)
+        remove_replaced(connection, context, old, [bucket_id], source.id)
     left = find_source(connection, source.team_id, source.replaces)
     if left is None or not set(left.places) & set(source.places):
         update_state(connection, replace(source, replaces=None))

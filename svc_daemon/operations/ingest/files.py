@@ -15,7 +15,7 @@ from svc_daemon.core.uploads.source_fields import Description
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import CommitUnknown, ServiceError, StorageError
 from svc_daemon.extract.documents import may_share_a_child
-from svc_daemon.operations.remove.source_deletions import give_places
+from svc_daemon.operations.remove.source_deletions import remove_replaced
 from svc_daemon.operations.shared.authorization import get_reachable_source, require
 from svc_daemon.operations.shared.destination_buckets import Destination, settle_buckets
 from svc_daemon.operations.shared.events import record_events, source_event
@@ -150,7 +150,7 @@ def add_sources(connection: Connection, context: Context, sources: Sequence[Sour
             if other.id != source.id and set(other.places) & set(source.places):
                 # `other` leaves the new source's buckets. In its remaining buckets, it no longer replaces anything.
                 update_state(connection, replace(other, replaces=None))
-                give_places(connection, context, other, source.places, source.id)
+                remove_replaced(connection, context, other, source.places, source.id)
 
 
 def _insert(connection: Connection, context: Context, sources: Sequence[SourceRow], together: int) -> None:

@@ -10,7 +10,7 @@ from svc_daemon.core import readiness
 from svc_daemon.core.access import api_keys
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound, ServiceError
-from svc_daemon.operations.agents import give_names, list_agents_of
+from svc_daemon.operations.agents import list_agents_of, replace_in_policies
 from svc_daemon.operations.shared.authorization import get_reachable_bucket, get_reachable_source, refuse_out_of_reach
 from svc_daemon.operations.shared.batch_items import end_batches
 from svc_daemon.operations.shared.events import record_events, source_event
@@ -92,7 +92,7 @@ def detach_from(
         schedule_syncs(connection, source.id, context.clock.timestamp())
 
 
-def give_places(
+def remove_replaced(
     connection: Connection, context: Context, old: SourceRow, bucket_ids: Collection[str], successor_id: str
 ) -> None:
     """Detach the replaced source `old` from these buckets, or delete it if it has no other one."""
@@ -113,7 +113,7 @@ def delete_source(
     """Delete the source's rows, and add a tombstone: a row that says what the sweeper has to clean up."""
     now = context.clock.timestamp()
     if replaced_by is not None:
-        give_names(connection, source.team_id, source.id, replaced_by)
+        replace_in_policies(connection, source.team_id, source.id, replaced_by)
     delete_memberships(connection, source.id)
     cancel_tasks(connection, source.id, now)
     sources.delete_source(connection, source.team_id, source.id)
