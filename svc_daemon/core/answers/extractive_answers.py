@@ -31,7 +31,9 @@ WORTHY = 0.85
 WORTHY_OF_MORE = 0.5
 #: The statements quoted answer with at least this chance, if the question names something, or nothing: a wrong answer
 #: costs more than a right one is worth.
-SURE, SURE_OF_NAMELESS = 0.93, 0.95
+SURE, SURE_OF_NAMELESS = 0.93, 0.85
+#: The same if it names nothing, and the likeliest statement is also the one that shares the most words with it.
+SURE_OF_AGREED = 0.3
 #: The same if it names something, and no more than so many statements may answer.
 FEW, SURE_OF_FEW = 2, 0.7
 #: A statement that says another value of one thing, or answers another part of the question, is quoted too if its
@@ -80,16 +82,15 @@ def quote_best(
     """
     asked = Asked(question, searched, passages)
     worthy = worthy or [True] * len(passages)
-    is_judged = bool(asked.needs) or asked.has_twins or (chunks >= MANY and asked.asks_for_value)
+    is_judged = asked.names_things or asked.has_twins or (chunks >= MANY and asked.asks_for_value)
     near, lacked = _find(
         asked, passages, [asked.may_be_about(at) for at in range(len(passages))] if is_judged else worthy
     )
     scored = asked.score_all(near)
+    found = [each for each in scored if worthy[each.passage] and not lacked]
+    chosen = [] if is_judged and asked.needs else _choose(asked, passages, asked.fitting(found))
     if is_judged and not lacked:
-        chosen, scored = choose_surest(asked, passages, worthy, scored)
-    else:
-        found = [each for each in scored if worthy[each.passage] and not lacked]
-        chosen = _choose(asked, passages, asked.fitting(found))
+        chosen, scored = choose_surest(asked, passages, worthy, scored, chosen)
     differ = any(
         _differ(one, other) and all(asked.is_met(need, one) == asked.is_met(need, other) for need in asked.needs)
         for one, other in combinations(chosen, 2)
@@ -131,9 +132,12 @@ def related_to(asked: Asked, scored: Sequence[Scored]) -> Iterator[Citation]:
 
 
 def choose_surest(
-    asked: Asked, passages: Sequence[Passage], worthy: Sequence[bool], found: Sequence[Scored]
+    asked: Asked, passages: Sequence[Passage], worthy: Sequence[bool], found: Sequence[Scored], plain: Sequence[Scored]
 ) -> tuple[list[Scored], list[Scored]]:
-    """Return the statements to quote, none if it isn't likely enough that they answer, and all, the likeliest first."""
+    """Return the statements to quote, none if it isn't likely enough that they answer, and all, the likeliest first.
+
+    If the question names nothing, `plain` are those that share the most words with it.
+    """
     judged = zip(found, (each.shown.lower() for each in found), Judge(asked, found, worthy).chances(), strict=True)
     chances: dict[str, float] = {}
     likely: list[tuple[Scored, str]] = []
@@ -158,7 +162,11 @@ def choose_surest(
             quoted.add(shown)
     sure = sum(chances[shown] for shown in quoted)
     is_few = sum(chance > 0 for chance in chances.values()) <= FEW
-    limit = SURE_OF_NAMELESS if not asked.needs else SURE_OF_FEW if is_few else SURE
+    is_agreed = any(each.shown == ranked[0].shown for each in plain[:1] if ranked)
+    if asked.needs or asked.told:
+        limit = SURE_OF_FEW if asked.needs and is_few else SURE
+    else:
+        limit = SURE_OF_AGREED if is_agreed else SURE_OF_NAMELESS
     is_sure = sure >= limit and not has_rival
     return chosen if is_sure else [], ranked
 

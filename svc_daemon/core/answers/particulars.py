@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from functools import lru_cache
-from itertools import pairwise
+from itertools import combinations, pairwise, takewhile
 from typing import NamedTuple
 
 from svc_daemon.core.answers.passages import is_familiar
@@ -26,8 +26,13 @@ from svc_daemon.core.answers.readings import (
     label_of,
 )
 from svc_daemon.core.text.languages import COMMON, guess_language
-from svc_daemon.core.text.words import STOP_WORDS, words_of
+from svc_daemon.core.text.words import STOP_WORDS, stem_of, words_of
 
+_TITLE_WORD = re.compile(r"[^\W\d_]+")
+#: The folders and the ending of a title.
+_NAME_ONLY = re.compile(r".*/|\.[a-z]\w{0,4}$")
+#: Titles of near-twins differ in at most so many words.
+_MOST_APART = 2
 _QUOTED = re.compile(r"“([^”“]+)”|\"([^\"]+)\"|«([^«»]+)»|„([^„“”]+)[“”]|(?<!\w)‘([^‘]+?)’(?!\w)")  # noqa: RUF001
 #: What stands before a word that isn't the first of a sentence.
 _WITHIN = re.compile(r"(?:[\w,;)'’\"”-]|\b(?:Dr|Mr|Mrs|Ms|Prof|St)\.)\s*$")  # noqa: RUF001
@@ -283,3 +288,32 @@ def _is_short_for(one: str, other: str) -> bool:
     letters = iter(long)
     is_short = len(short) <= _LONGEST_SHORT < len(long) and short[0] == long[0]
     return number == same and is_short and all(letter in letters for letter in short)
+
+
+def _count_same(one: Sequence[str], other: Sequence[str]) -> int:
+    """Return how many words at the beginning are the same."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+
+
+def _are_twins(one: Sequence[str], other: Sequence[str]) -> bool:
+    begin = _count_same(one, other)
+    end = _count_same(one[begin:][::-1], other[begin:][::-1])
+    apart = max(len(one), len(other)) - begin - end
+    return apart <= _MOST_APART and apart <= begin + end
+
+
+def told_by_titles(question: str, needs: Sequence[Need], titles: Sequence[str]) -> tuple[bool, frozenset[str]]:
+    """Return whether the first title has a near-twin, and the question's words that tell a title from its twins.
+
+    These are "canal" of fenwick-canal beside fenwick-railway. Titles are near-twins if they differ only in a word or
+    two beside each other, and have at least as many in common. Words of several titles only compare them.
+    """
+    asked = set(words_of(question)) - STOP_WORDS - {word for need in needs for word in words_of(need.text)}
+    listed = (_TITLE_WORD.findall(_NAME_ONLY.sub("", title.lower())) for title in titles)
+    names = list(dict.fromkeys(tuple(word for word in words if word not in STOP_WORDS) for words in listed))
+    twins = [(set(one), set(other)) for one, other in combinations(names, 2) if _are_twins(one, other)]
+    told = {frozenset(asked & (one - other)) for pair in twins for one, other in (pair, pair[::-1])}
+    best = max(map(len, told), default=0)
+    found = [words for words in told if len(words) == best]
+    has_twin = any(set(names[0]) in pair for pair in twins)
+    return has_twin or best > 0, frozenset(map(stem_of, found[0] if len(found) == 1 else ()))

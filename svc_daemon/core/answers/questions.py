@@ -5,13 +5,13 @@ about what is named have one, the others don't answer.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
-from itertools import combinations, pairwise
+from itertools import pairwise
 from typing import NamedTuple
 
 from svc_daemon.core.answers.likenesses import likes_of
-from svc_daemon.core.answers.particulars import NO_NAMES, Need, is_alone, needs_of
+from svc_daemon.core.answers.particulars import NO_NAMES, Need, is_alone, needs_of, told_by_titles
 from svc_daemon.core.answers.passages import RARE, Passage, chance_of, is_familiar
 from svc_daemon.core.answers.quantities import UNITS, without_names
 from svc_daemon.core.answers.readings import DAY_NAMES, MONTHS, Reading, label_of
@@ -113,9 +113,6 @@ ORDER |= {"1st": 1, "2nd": 2, "3rd": 3}
 _ORDINALS = "|".join(ORDER)
 _SOME_AMOUNT = re.compile(r"(?<![\w-])\d|\b(?:no|none|nothing|never|free(?!-))\b", re.IGNORECASE)
 _NO_WORDS = re.compile(r"[\W_]+")
-_TITLE_WORD = re.compile(r"[^\W\d_]+")
-#: The folders and the ending of a title.
-_NAME_ONLY = re.compile(r".*/|\.[a-z]\w{0,4}$")
 _ORDERED = re.compile(rf"\b({_ORDINALS}) ([^\W\d_]+)")
 _AUXILIARY = re.compile(
     r"\b(?:do|does|did|can|may|must|should|will)\b|(?<!what )(?<!which )(?<!who )\b(?:is|are|was|were)\b"
@@ -209,8 +206,8 @@ class Question:
         text = "\n".join(part for passage in passages for part in (*passage.chunk.headings, passage.text))
         self.nowhere = _nowhere(self.question, f"{text} {' '.join(passage.title for passage in passages)}".lower())
         self.needs = needs + _names_known(question, needs, text) + _variants(question, needs, self.nowhere)
-        #: Whether documents are called alike, and the words of the question that tell one of them from the others.
-        self.has_twins, self.told = _told_by_titles(question, self.needs, {each.title for each in passages})
+        #: Whether the title of the best passage has a near-twin, or words of the question tell one from its twins.
+        self.has_twins, self.told = told_by_titles(question, self.needs, [each.title for each in passages])
         named_texts = [part for each in passages for part in (each.title, *each.chunk.headings, each.text)]
         whole = _NO_WORDS.sub(" ", "\n".join(named_texts).lower())
         names = (need for need in self.needs if need.kind == "name" and not self.goes_on(need, whole))
@@ -248,6 +245,11 @@ class Question:
     def asks_for_value(self) -> bool:
         """Return whether only a certain kind of word can be the answer."""
         return _ASKS_FOR_VALUE.match(self.question) is not None
+
+    @property
+    def names_things(self) -> bool:
+        """Return whether it names more than abbreviations such as API, which a question for no value is only about."""
+        return any(self.asks_for_value or need.kind != "name" or not need.text.isupper() for need in self.needs)
 
     def goes_on(self, need: Need, text: str) -> bool:
         """Return whether the question has a name with the word after it as a text has it: "classic plus"."""
@@ -362,22 +364,6 @@ def _names_known(question: str, needs: Sequence[Need], text: str) -> list[Need]:
         if re.search(rf"(?:[a-z] {capital}\b|\b{capital} v?\d)", text) and not re.search(rf"\b{word}\b", text):
             found.append(Need(word, "name", word, key=word, group=len(needs) + len(found) + 100))
     return found
-
-
-def _told_by_titles(question: str, needs: Sequence[Need], titles: Iterable[str]) -> tuple[bool, frozenset[str]]:
-    """Return whether titles are alike, and the question's words that tell one from others: "canal" of fenwick-canal.
-
-    Titles are alike if they share at least half of their words. Words of several titles only compare them.
-    """
-    asked = set(words_of(question)) - STOP_WORDS - {word for need in needs for word in words_of(need.text)}
-    names = [frozenset(_TITLE_WORD.findall(_NAME_ONLY.sub("", title.lower()))) - STOP_WORDS for title in titles]
-    alike = [
-        (one, other) for one, other in combinations(names, 2) if 2 * len(one & other) >= max(len(one), len(other)) > 0
-    ]
-    told = {frozenset(asked & (one - other)) for pair in alike for one, other in (pair, pair[::-1])}
-    best = max(map(len, told), default=0)
-    found = [words for words in told if len(words) == best]
-    return bool(alike), frozenset(map(stem_of, found[0] if len(found) == 1 else ()))
 
 
 def _variants(question: str, needs: Sequence[Need], nowhere: frozenset[str]) -> list[Need]:
