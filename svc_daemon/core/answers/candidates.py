@@ -236,14 +236,24 @@ class Asked(Question):
         fit = [each for each in scored if each.statement.kind != "label" or each.measured]
         fit = [each for each in fit if not self.is_repeated(each)]
         most = max((each.measured for each in fit), default=0.0)
-        if self.measure and not most and not self.measure.counted.isdisjoint(map(stem_of, self.nowhere)):
+        counted = self.measure.counted if self.measure else frozenset[str]()
+        if self.measure and not most and (self.measure.is_strict or not counted.isdisjoint(map(stem_of, self.nowhere))):
             return []
-        fit = [each for each in fit if each.measured == most]
+        fit = [each for each in fit if each.measured == most and not self.is_emptied(each, fit)]
         others = [each for each in fit if self.is_replaced(each.statement) or self.is_out_of_order(each.statement)]
         kept = [each for each in fit if each not in others]
         # Where what is nearest is about another thing, so is the rest.
         best = max((each.worth for each in kept), default=0.0)
         return self.contrasted(kept) if all(each.worth <= best for each in others) else []
+
+    def is_emptied(self, scored: Scored, among: Sequence[Scored]) -> bool:
+        """Return whether a record beside this one has more of the question, and no such amount as is asked for."""
+        kind, names = scored.statement.kind, self.measure.names if self.measure else frozenset[str]()
+        return kind in ("row", "record") and any(
+            other.shared - names > scored.shared - names and not other.measured and other.statement.kind == kind
+            for other in among
+            if self.beside[other.passage][0] == self.beside[scored.passage][0]
+        )
 
     def is_repeated(self, scored: Scored) -> bool:
         """Return whether a statement only repeats the question, and so says nothing unless its heading does.

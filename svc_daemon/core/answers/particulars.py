@@ -210,7 +210,7 @@ def is_in(need: Need, reading: Reading, *, has_units: bool = True) -> bool:
             for each in reading.quantities
             if (each.unit or not need.value.unit) and (need.value.unit or not each.unit)
         )
-        if not has_units and need.value.unit:
+        if not has_units and need.value.unit and not any(each.unit == need.value.unit for each in reading.quantities):
             # A whole cell or value may have its unit in another place, but "1 in 5 people" are no 5 mg.
             ends = ((reading.text[reading.tokens[at].end :].lstrip()[:1], each) for at, each in reading.counted)
             found |= frozenset(each for end, each in ends if not each.unit and (not end or end in ";|,)\t"))

@@ -53,22 +53,35 @@ _NAMING = re.compile(
     r"\b\d{1,2}(?:st|nd|rd|th)?\.? (?:of )?(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\b(?: \d{4}\b)?",
     re.IGNORECASE,
 )
-_AMOUNT = r"(\d+(?:\.\d+)?) ?([^\W\d_]{1,12}|[°%][cf]?)?"
+#: A whole number: 1,000 is no 1, and what 12,5 is depends on the language.
+_FIGURE = r"(\d+(?:,\d{3})*(?:\.\d+)?)(?![.,:]?\d)"
+_AMOUNT = rf"{_FIGURE} ?([^\W\d_]{{1,12}}|[°%][cf]?)?"
 #: Amounts in a range: "20 to 30 kg", "over 20 kg", "up to 20 kg" and "20 kg or more".
-_BETWEEN = re.compile(rf"(?<![\w.,-])(\d+(?:\.\d+)?)(?: ?[-–] ?| (?:to|and|until|bis|à|a) ){_AMOUNT}")  # noqa: RUF001
-_ABOVE, _BELOW = (
-    re.compile(rf"(?:\b(?:{words})|[{signs}]) ?{_AMOUNT}|(?<![\w.,-]){_AMOUNT} (?:{after})\b")
+_BETWEEN = re.compile(
+    rf"(?<![\w.,:-])(?:(over|above|more than|über) )?(?P<both>between |zwischen |entre )?{_FIGURE}"
+    r"(?: ?([^\W\d_]{1,12}|[°%][cf]?))??"
+    rf"(?: ?[-–] ?| (?(both)(?:and|und|y|et)|(?:to|until|bis|à|a)) ){_AMOUNT}"  # noqa: RUF001
+)
+#: "No more than 20 kg" is at most that.
+_NOT = r"(?<!\bno )(?<!\bnot )(?<!\bnicht )"
+_MORE = "(?:more|older|longer|heavier|higher|larger|greater) than|over|above|beyond"
+_LESS = "(?:less|fewer|younger|shorter|lighter|smaller) than|under|below"
+#: For amounts from one on, above one, up to one, and below one, what is before and after it.
+_FROM, _ABOVE, _UP_TO, _BELOW = (
+    re.compile(rf"(?:{_NOT}\b(?:{words})|[{signs}]) ?{_AMOUNT}|(?<![\w.,:-]){_AMOUNT} (?:{after})\b")
     for words, signs, after in (
         (
-            "over|above|beyond|(?:more|older|longer|heavier|higher|larger|greater) than|from|at least|über|ab|plus de",
-            ">≥",
+            rf"from|at least|ab|(?:no|not) (?:{_LESS})",
+            "≥",
             "(?:or|and) (?:more|over|older|above|longer|up|heavier|higher|larger)",
         ),
+        (rf"{_MORE}|über|plus de", ">", "(?!)"),
         (
-            "under|below|up to|at most|no more than|(?:less|fewer|younger|shorter|lighter|smaller) than|unter|bis",
-            "<≤",
+            rf"up to|at most|bis|(?:no|not) (?:{_MORE})",
+            "≤",
             "(?:or|and) (?:less|fewer|under|younger|below|shorter|lighter|smaller)",
         ),
+        (rf"{_LESS}|unter", "<", "(?!)"),
     )
 )
 
@@ -101,20 +114,33 @@ class Bounds(NamedTuple):
     low: Decimal | None
     high: Decimal | None
     unit: str
+    #: An end that is no part of it: 20 kg of "over 20 kg".
+    without: Decimal | None = None
 
     def has(self, quantity: Quantity) -> bool:
+        if quantity.value == self.without:
+            return False
         return (self.low is None or self.low <= quantity.value) and (self.high is None or quantity.value <= self.high)
 
 
 def bounds_in(text: str) -> Iterator[Bounds]:
     """Yield the ranges of amounts that a text in lower case has."""
     for match in _BETWEEN.finditer(text):
-        yield Bounds(Decimal(match[1]), Decimal(match[2]), UNITS.get(match[3] or "", ""))
-    between = _BETWEEN.sub(" ", text)
-    for pattern in (_ABOVE, _BELOW):
-        for match in pattern.finditer(between):
-            value, unit = Decimal(match[1] or match[3]), UNITS.get(match[2] or match[4] or "", "")
-            yield Bounds(value, None, unit) if pattern is _ABOVE else Bounds(None, value, unit)
+        low, high, unit = _decimal(match[3]), _decimal(match[5]), UNITS.get(match[6] or "", "")
+        # "500 g to 2 kg" and 2024-05 are none.
+        if low <= high and UNITS.get(match[4] or "", unit) == unit:
+            yield Bounds(low, high, unit, low if match[1] else None)
+    rest = _BETWEEN.sub(" ", text)
+    for pattern in (_FROM, _ABOVE, _UP_TO, _BELOW):
+        for match in pattern.finditer(rest):
+            value, unit = _decimal(match[1] or match[3]), UNITS.get(match[2] or match[4] or "", "")
+            without = value if pattern in (_ABOVE, _BELOW) else None
+            is_least = pattern in (_FROM, _ABOVE)
+            yield Bounds(value, None, unit, without) if is_least else Bounds(None, value, unit, without)
+
+
+def _decimal(figure: str) -> Decimal:
+    return Decimal(figure.replace(",", ""))
 
 
 def without_names(text: str, *, is_plain: bool) -> str:

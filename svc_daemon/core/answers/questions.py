@@ -69,6 +69,7 @@ _MONTH_FORMS += r"|may \d|(?<=\d )may|(?<=\d\w\w )may|(?<=\bin )may"
 _TIME = rf"\b\d\d?:\d\d\b|\b(?:{_DAY_FORMS}|weekdays?|weekends?|daily|mon|tue|wed|thu|fri|sat|sun)\b|\b(?:19|20)\d\d\b"
 _TIME += r"|\b\d\d?(?:[.:]\d\d)? ?(?:[-–]|to|until) ?\d\d?(?:[.:]\d\d)?(?![\w-])"  # noqa: RUF001
 _TIME += rf"|\b(?:{_MONTH_FORMS})\b|\bnoon\b|\bmidnight\b|\d ?[ap]\.?m\b|\bo'clock\b|\b\d\d?\.\d\d (?:h|uhr)\b"
+_TIME += r"|\b\d\d?(?:st|nd|rd|th) (?:day|of (?:the|each|every|a|any))\b"
 _TIME += r"|\b(?:first|second|third|fourth|fifth|sixth|seventh|last) (?:day|week|month|year)\b"
 _LONGER = r"\b(?:under|over|below|above|(?:younger|older) than|from|least)"
 _AGE = rf"\d+[- ]years?\b|\d+ months old|{_LONGER} \d+\b(?! ?(?:[°%€£$]|[a-z]{{1,3}}\b))"
@@ -78,7 +79,9 @@ _ASKS_FOR_TIME += r"|what time|(?:what|which) (?:date|day|month|year|weekday)|\b
 _ASKS_FOR_TIME += r"|\b(?:day|time) (?:and|of)\b|\b(?:opening|visiting|office|business) (?:hours|times)\b"
 _ASKS_FOR_VERSION = r"(?:which|what) (?:\w+ )?(?:version|release|firmware|build)\b"
 _ASKS_FOR_VERSION += r"|\b(?:version|release) (?:that|which|when|did|has|had)\b"
-_PHONE = r"(?<!\d)(?!\d{4}-\d\d-)\+?\d[\d ()/-]{5,}\d|\b(?:ext|extension|phone|tel|telephone)\b\W{0,3}\d\d"
+_PHONE = r"(?<!\d)(?!\d{4}-\d\d-)\+?\d[\d ()/-]{5,}\d|\b\d{3}\.\d{3}\.\d{4}\b|\b\d\d(?:\.\d\d){4}\b"
+_PHONE += r"|\b(?:ext|extension|tel|phone|telephone|telefon(?:nummer)?|teléfono|téléphone|mobile|hotline|fax)\b"
+_PHONE += r"\W{0,3}(?:(?:number|no|nr)\b\W{0,3})?\d\d"
 #: Questions for something else, what it is called, and what it looks like in lower case.
 _ASKED_SHAPES = (
     (_ASKS_FOR_TIME, "date", _TIME),
@@ -87,7 +90,7 @@ _ASKED_SHAPES = (
     (_ASKS_FOR_VERSION, "version", r"\bv?\d+\.\d+"),
     (r"\bcapacity\b", "capacity", r"\b\d+"),
     (r"\b(?:tele)?phone|t[ée]l[ée]fono?n?|\bextension\b|\bfax\b", "phone", _PHONE),
-    (r"\biban\b", "iban", r"\b[a-z]{2}\d\d ?\d{4}"),
+    (r"\biban\b", "iban", r"\b[a-z]{2}\d\d(?: ?[a-z\d]{4}){2}"),
     (r"\bdate of birth\b|\bbirthday\b", "birth", r"\b(?:born|birth\w*|b\.|geb\w*)(?!\w)"),
     (r"e-?mail address", "mail", "@"),
 )

@@ -23,6 +23,7 @@ from svc_daemon.core.answers.lines import (
     FormLine,
     are_heads,
     beside,
+    cells_of,
     field_of,
     fields_in,
     gapped,
@@ -304,10 +305,7 @@ class _Structure:
             return [] if _RULE.fullmatch(line) else [cell.strip() for cell in line.strip().strip("|").split("|")]
         if line in self.aligned:
             return self.aligned[line]
-        for mark in "\t;|," if self.columns else "":
-            if line.count(mark) == self.columns:
-                return [cell.strip().strip('"') for cell in line.split(mark)]
-        return []
+        return cells_of(line, self.columns + 1) if self.columns else []
 
     def rows(self, at: int, size: int) -> Iterator[Statement]:
         """Yield the rows of a table, each with the headings of its columns."""

@@ -182,7 +182,9 @@ class Wanted:
             yield "spelled", sum(each.is_in(found) for each in self.spelled) / len(self.spelled)
             yield "otherwise", float(bool(found) and not any(each.is_in(found) for each in self.spelled))
         bounds = reading_of(scored.statement.text).bounds if self.amounts else []
-        fits = [each.has(amount) for each in bounds for amount in self.amounts if each.unit in (amount.unit, "")]
+        # The unit of a row's range may be in its heading; a sentence's range without one is of something else.
+        bare = "" if scored.statement.is_counted(0) else None
+        fits = [each.has(amount) for each in bounds for amount in self.amounts if each.unit in (amount.unit, bare)]
         if fits:
             yield "within" if any(fits) else "outside", 1.0
 

@@ -69,7 +69,28 @@ SOUP = passage("salt | 90 g\ncumin | 45 g\nSweat the onions for 10 minutes, add 
 ERRORS = passage("E04\nThe lid is open.\n\nE40\nThe fan is blocked.", title="errors of the TR-60")
 MACHINES = passage("Die Geräte bleiben fünf Jahre lang dort. Sie kosten 900 Euro.", title="Werkstatt Lindenau")
 LIGHTS = passage("Light: no more than 120 lux. Raking light was used.", title="Loan of the Concordia")
+PARCELS = passage(
+    "up to 2 kg | 4.90\nover 2 kg to 5 kg | 6.90\nover 5 kg to 10 kg | 9.90\nover 10 kg | 19.90",
+    headings=("Parcel, Price (€)",),
+)
+TABLETS = passage("2-5 kg | 1\n5.1-25 kg | 3\nmore than 25 kg | 4", headings=("Dog, Tablets a day",), title="Calmex")
+STAFF = passage(
+    'Ada Berg,Buyer,+47 22 55 01 10\n"Moe, Lars",Driver,+47 22 55 01 11\nInes Vang,Clerk,',
+    headings=("Name, Role, Phone",),
+)
+USERS = passage('{"name": "mira", "phone": null}\n{"name": "jon", "phone": "555-0142"}', mira=2.0, phone=2.0)
+BANK = passage("IBAN: GB33 BUKB 2020 1555 5555 55. Account of the club: 31 members.", title="club")
+LEASE = passage("The rent is £900, due on the 1st of each month. The lease ends on 31 May 2026.", rent=2.0, due=2.0)
 ANSWERED = [
+    # The row of a range with units at both ends, and of which an end is no part.
+    (PARCELS, "price of an 8 kg parcel", "over 5 kg to 10 kg | 9.90"),
+    (PARCELS, "price of a 2 kg parcel", "up to 2 kg | 4.90"),
+    (TABLETS, "How many tablets for a dog of 3 kg?", "2-5 kg | 1"),
+    # A comma in quotes parts no cells.
+    (STAFF, "What is Lars Moe's phone number?", '"Moe, Lars",Driver,+47 22 55 01 11 (Name | Role'),
+    # Numbers of accounts have letters, and a day may be of each month.
+    (BANK, "What is the IBAN?", "IBAN: GB33"),
+    (LEASE, "When is the rent due?", "The rent is £900"),
     # An amount in a range, and a number in words.
     (SPAYING, "What does spaying cost for a dog of 27 kg?", "Spaying | over 20 kg | £310"),
     (SHELVES, "How much does the five-board Rung shelf carry?", "Rung, 5 boards: carries 20 kg."),
@@ -172,6 +193,10 @@ def test_the_statement_about_what_is_asked_answers(read: Passage, question: str,
         # An empty cell, and an empty value.
         (TICKETS, "How many minutes were spent on HD-32?"),
         (FIRMS, "Who is the contact at Helm AG?"),
+        # What is empty for one isn't another's, and for the address of mail nothing else stands.
+        (STAFF, "What is Ines Vang's phone number?"),
+        (USERS, "phone number of mira"),
+        (passage("Club phone: (020) 5550 1234.", club=2.0), "email address of the club"),
         # Another row has the name, and the sentence another number of the same kind.
         (TICKETS, "What was the fault of HD-34?"),
         (TRACTORS, "When did the Fendrik 309 get oil?"),
