@@ -81,7 +81,7 @@ _ASKS_FOR_VERSION = r"(?:which|what) (?:\w+ )?(?:version|release|firmware|build)
 _ASKS_FOR_VERSION += r"|\b(?:version|release) (?:that|which|when|did|has|had)\b"
 _PHONE = r"(?<!\d)(?!\d{4}-\d\d-)\+?\d[\d ()/-]{5,}\d|\b\d{3}\.\d{3}\.\d{4}\b|\b\d\d(?:\.\d\d){4}\b"
 _PHONE += r"|\b(?:ext|extension|tel|phone|telephone|telefon(?:nummer)?|teléfono|téléphone|mobile|hotline|fax)\b"
-_PHONE += r"\W{0,3}(?:(?:number|no|nr)\b\W{0,3})?\d\d"
+_PHONE += r"(?:\W{0,3}(?:(?:number|no|nr)\b\W{0,3})?|[^\d\n:.;]{0,30}: ?)\d\d"
 #: Questions for something else, what it is called, and what it looks like in lower case.
 _ASKED_SHAPES = (
     (_ASKS_FOR_TIME, "date", _TIME),

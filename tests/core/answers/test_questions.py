@@ -90,6 +90,8 @@ ANSWERED = [
     (STAFF, "What is Lars Moe's phone number?", '"Moe, Lars",Driver,+47 22 55 01 11 (Name | Role'),
     # Numbers of accounts have letters, and a day may be of each month.
     (BANK, "What is the IBAN?", "IBAN: GB33"),
+    # A short number is a phone's if its label says so.
+    (passage("Phone of the mill: 4471\nCode of the mill: 55120", mill=2.0), "phone of the mill", "Phone of the mill"),
     (LEASE, "When is the rent due?", "The rent is £900"),
     # An amount in a range, and a number in words.
     (SPAYING, "What does spaying cost for a dog of 27 kg?", "Spaying | over 20 kg | £310"),
