@@ -68,20 +68,20 @@ _MORE = "(?:more|older|longer|heavier|higher|larger|greater) than|over|above|bey
 _LESS = "(?:less|fewer|younger|shorter|lighter|smaller) than|under|below"
 #: For amounts from one on, above one, up to one, and below one, what is before and after it.
 _FROM, _ABOVE, _UP_TO, _BELOW = (
-    re.compile(rf"(?:{_NOT}\b(?:{words})|[{signs}]) ?{_AMOUNT}|(?<![\w.,:-]){_AMOUNT} (?:{after})\b")
+    re.compile(rf"(?:\b{_NOT}(?:{words})|[{signs}]) ?{_AMOUNT}|{after or '(?!)'}")
     for words, signs, after in (
         (
             rf"from|at least|ab|(?:no|not) (?:{_LESS})",
             "≥",
-            "(?:or|and) (?:more|over|older|above|longer|up|heavier|higher|larger)",
+            rf"(?<![\w.,:-]){_AMOUNT} (?:or|and) (?:more|over|older|above|longer|up|heavier|higher|larger)\b",
         ),
-        (rf"{_MORE}|über|plus de", ">", "(?!)"),
+        (rf"{_MORE}|über|plus de", ">", ""),
         (
             rf"up to|at most|bis|(?:no|not) (?:{_MORE})",
             "≤",
-            "(?:or|and) (?:less|fewer|under|younger|below|shorter|lighter|smaller)",
+            rf"(?<![\w.,:-]){_AMOUNT} (?:or|and) (?:less|fewer|under|younger|below|shorter|lighter|smaller)\b",
         ),
-        (rf"{_LESS}|unter", "<", "(?!)"),
+        (rf"{_LESS}|unter", "<", ""),
     )
 )
 
@@ -133,7 +133,8 @@ def bounds_in(text: str) -> Iterator[Bounds]:
     rest = _BETWEEN.sub(" ", text)
     for pattern in (_FROM, _ABOVE, _UP_TO, _BELOW):
         for match in pattern.finditer(rest):
-            value, unit = _decimal(match[1] or match[3]), UNITS.get(match[2] or match[4] or "", "")
+            found = [*filter(None, match.groups()), ""]
+            value, unit = _decimal(found[0]), UNITS.get(found[1], "")
             without = value if pattern in (_ABOVE, _BELOW) else None
             is_least = pattern in (_FROM, _ABOVE)
             yield Bounds(value, None, unit, without) if is_least else Bounds(None, value, unit, without)
