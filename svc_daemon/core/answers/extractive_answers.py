@@ -35,7 +35,7 @@ SURE, SURE_OF_NAMELESS = 0.93, 0.85
 #: The same if it names nothing, and the likeliest statement is also the one that shares the most words with it.
 SURE_OF_AGREED = 0.3
 #: The same if it names something, and no more than so many statements may answer.
-FEW, SURE_OF_FEW = 2, 0.7
+FEW, SURE_OF_FEW = 2, 0.6
 #: A statement that says another value of one thing, or answers another part of the question, is quoted too if its
 #: chance is at least this fraction of the best one's.
 AS_SURE, SURE_OF_MORE = 0.1, 0.05

@@ -81,6 +81,7 @@ STAFF = passage(
 USERS = passage('{"name": "mira", "phone": null}\n{"name": "jon", "phone": "555-0142"}', mira=2.0, phone=2.0)
 BANK = passage("IBAN: GB33 BUKB 2020 1555 5555 55. Account of the club: 31 members.", title="club")
 LEASE = passage("The rent is £900, due on the 1st of each month. The lease ends on 31 May 2026.", rent=2.0, due=2.0)
+RELEASES = passage("Release 2.1 (May 2022): needs Java 11.\n\nRelease 2.10 (June 2023): needs Java 17.", title="relayd")
 ANSWERED = [
     # The row of a range with units at both ends, and of which an end is no part.
     (PARCELS, "price of an 8 kg parcel", "over 5 kg to 10 kg | 9.90"),
@@ -99,6 +100,8 @@ ANSWERED = [
     # A number of what is counted, in the cell beside it too.
     (SOUP, "How much cumin is in card 31?", "cumin | 45 g"),
     (TICKETS, "How many minutes were spent on HD-33?", "HD-33,Berg,printer,40"),
+    # Of near-twins in one document, the line about the one that is asked about.
+    (RELEASES, "Which Java does release 2.10 need?", "Release 2.10 (June 2023): needs Java 17."),
     # What a line below a code says is what the code means.
     (ERRORS, "What does E40 mean on the TR-60?", "The fan is blocked."),
     # What comes before the question isn't another one.
