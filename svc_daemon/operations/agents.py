@@ -11,7 +11,7 @@ from typing import Any
 
 from svc_daemon.core import ids
 from svc_daemon.core.access import api_keys
-from svc_daemon.core.ids import DEFAULT_AGENT, is_allowed, is_model_spelling, model_of
+from svc_daemon.core.access.model_ids import DEFAULT_AGENT, is_allowed, is_model_spelling, model_of
 from svc_daemon.core.json_bodies import refusal
 from svc_daemon.core.search import agents
 from svc_daemon.databases.contract import Connection

@@ -1,4 +1,4 @@
-"""Ids have the prefix of their kind and sort by creation time; model ids; and cursors that only their team can read."""
+"""Ids have the prefix of their kind and sort by creation time; only a team can read the cursors of its events."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from svc_daemon.core import ids
 from svc_daemon.core.access.event_cursors import PREFIX, EventCursors
-from svc_daemon.core.ids import EVENT, Ids, agent_of, is_allowed, is_id, is_model_spelling
-from svc_daemon.errors import NotFound
+from svc_daemon.core.ids import EVENT, Ids, is_id
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 MOMENTS = st.datetimes(min_value=datetime(1971, 1, 1), max_value=datetime(2999, 1, 1), timezones=st.just(UTC))
@@ -58,36 +57,6 @@ def test_a_kind_is_its_prefix_and_an_underscore() -> None:
         assert is_id(text, ids.SOURCE) is (text == "src_1"), text
     prefixes = [ids.TEAM, ids.BUCKET, ids.SOURCE, ids.TASK, ids.KEY, ids.REQUEST, ids.INSTALLATION]
     assert len(set(prefixes)) == len(prefixes)
-
-
-@pytest.mark.rule("model.spellings", "version.models")
-def test_both_spellings_of_a_model_name_the_agent() -> None:
-    for model, agent_id in [
-        *(("svc-agent", "default"), ("svc-rag-agent", "default"), ("svc-agent:sales", "sales")),
-        *(("svc-rag-agent:sales", "sales"), ("svc-agent:a:b", "a:b")),
-    ]:
-        assert agent_of(model) == agent_id, model
-    for model in ["", "gpt-5", "svc-agent:", "svc-agents", "SVC-AGENT", ":svc-agent"]:
-        with pytest.raises(NotFound) as refused:
-            agent_of(model)
-        assert refused.value.code == "model_not_found", model
-
-
-@pytest.mark.parametrize("agent_id", ["svc-agent", "svc-rag-agent", "SVC-Agent", "svc-agents", "default"])
-def test_a_spelling_of_a_model_is_not_an_agent_id(agent_id: str) -> None:
-    assert is_model_spelling(agent_id) is (agent_id not in ("svc-agents", "default"))
-
-
-@pytest.mark.parametrize(
-    ("models", "agent_id", "allowed"),
-    [
-        *((None, "sales", True), ((), "default", False), (("svc-agent",), "sales", False)),
-        *((("svc-agent",), "default", True), (("svc-rag-agent",), "default", True)),
-        *((("svc-rag-agent:default",), "default", True), (("svc-agent:sales", "svc-agent:b"), "sales", True)),
-    ],
-)
-def test_a_list_of_models_allows_their_agents(models: tuple[str, ...] | None, agent_id: str, allowed: bool) -> None:
-    assert is_allowed(models, agent_id) is allowed
 
 
 CURSORS = EventCursors.of_team(b"s" * 32, "team_a")

@@ -28,7 +28,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from svc_daemon.core.ids import BUCKET, SHAPES, agent_of, is_allowed, is_model
+from svc_daemon.core.access.model_ids import agent_of, is_allowed, is_model
+from svc_daemon.core.ids import BUCKET, SHAPES
 from svc_daemon.core.json_bodies import refusal
 from svc_daemon.core.times import from_text, to_text
 from svc_daemon.errors import ServiceError

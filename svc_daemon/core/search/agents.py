@@ -17,7 +17,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Final
 
-from svc_daemon.core.ids import BUCKET, DEFAULT_AGENT, SOURCE, is_id
+from svc_daemon.core.access.model_ids import DEFAULT_AGENT
+from svc_daemon.core.ids import BUCKET, SOURCE, is_id
 from svc_daemon.core.search.filters import check_filter
 from svc_daemon.errors import ServiceError
 from svc_daemon.wire.agents import PolicyScope

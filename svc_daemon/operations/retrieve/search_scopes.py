@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from svc_daemon.core import readiness
-from svc_daemon.core.ids import DEFAULT_AGENT, agent_of
+from svc_daemon.core.access.model_ids import DEFAULT_AGENT, agent_of
 from svc_daemon.core.search.agents import BUCKETS, EVERY_BUCKET, SOURCES, RetrievalPolicy, TeamAgent
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError

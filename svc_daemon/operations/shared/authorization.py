@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 
 from svc_daemon.core import readiness
 from svc_daemon.core.access import api_keys
-from svc_daemon.core.ids import is_allowed
+from svc_daemon.core.access.model_ids import is_allowed
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.process.contexts import Context

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from svc_daemon.core.ids import DEFAULT_AGENT
+from svc_daemon.core.access.model_ids import DEFAULT_AGENT
 from svc_daemon.core.search.agents import NOTHING, PolicyFault, TeamAgent, lost_default, policy_text, read_policy
 from svc_daemon.databases.contract import Connection, Row
 from svc_daemon.errors import NotFound

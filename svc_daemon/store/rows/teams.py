@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from svc_daemon.core.ids import DEFAULT_AGENT
+from svc_daemon.core.access.model_ids import DEFAULT_AGENT
 from svc_daemon.core.search.agents import DEFAULT_NAME, EVERYTHING, TeamAgent
 from svc_daemon.databases.contract import Connection
 from svc_daemon.store.rows.agents import create_agent

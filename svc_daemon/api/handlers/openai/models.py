@@ -8,7 +8,7 @@ from starlette.responses import Response
 from svc_daemon.api.endpoints import Endpoint
 from svc_daemon.api.requests import caller, context_of
 from svc_daemon.api.responses import respond
-from svc_daemon.core.ids import agent_of, model_of
+from svc_daemon.core.access.model_ids import agent_of, model_of
 from svc_daemon.core.search.agents import TeamAgent
 from svc_daemon.core.times import from_text
 from svc_daemon.operations import agents as verbs
