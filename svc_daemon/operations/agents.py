@@ -16,8 +16,9 @@ from svc_daemon.core.json_bodies import refusal
 from svc_daemon.core.search import agents
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound, ServiceError
-from svc_daemon.operations.shared.authorization import get_lasting_bucket, get_reachable_source, require_model
+from svc_daemon.operations.shared.authorization import require_model
 from svc_daemon.operations.shared.idempotency import Creation, replaying, store_answer
+from svc_daemon.operations.shared.reachable_rows import get_lasting_bucket, get_reachable_source
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.rows import agents as store
 from svc_daemon.store.rows.agents import list_agents

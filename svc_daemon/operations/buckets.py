@@ -8,9 +8,9 @@ from svc_daemon.core import ids, readiness
 from svc_daemon.core.json_bodies import refusal
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError
-from svc_daemon.operations.shared.authorization import get_reachable_bucket
 from svc_daemon.operations.shared.events import bucket_event, record_events
 from svc_daemon.operations.shared.idempotency import Creation, replaying, store_answer
+from svc_daemon.operations.shared.reachable_rows import get_reachable_bucket
 from svc_daemon.operations.shared.response_objects import view_bucket
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.rows import buckets

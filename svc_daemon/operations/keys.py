@@ -11,8 +11,8 @@ from svc_daemon.core.json_bodies import refusal
 from svc_daemon.core.times import to_text
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound, ServiceError
-from svc_daemon.operations.shared.authorization import get_lasting_bucket
 from svc_daemon.operations.shared.idempotency import Creation, replaying, store_answer
+from svc_daemon.operations.shared.reachable_rows import get_lasting_bucket
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.rows import teams as store
 from svc_daemon.store.rows.keys import (

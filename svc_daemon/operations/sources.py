@@ -20,15 +20,15 @@ from svc_daemon.extract.extractors import Extractor
 from svc_daemon.operations.index.extraction import read_again
 from svc_daemon.operations.ingest.files import new_indexing_task
 from svc_daemon.operations.retrieve.availability import ask_index, refuse_in_maintenance
-from svc_daemon.operations.shared.authorization import (
+from svc_daemon.operations.shared.events import record_events, source_event
+from svc_daemon.operations.shared.leases import lease_end_s
+from svc_daemon.operations.shared.reachable_rows import (
     find_reachable_successors,
     get_changeable_source,
     get_lasting_bucket,
     get_reachable_source,
     get_usable_bucket,
 )
-from svc_daemon.operations.shared.events import record_events, source_event
-from svc_daemon.operations.shared.leases import lease_end_s
 from svc_daemon.operations.shared.schedules import with_schedule
 from svc_daemon.process.contexts import Context
 from svc_daemon.provider.contract import StoredText

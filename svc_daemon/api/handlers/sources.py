@@ -46,7 +46,7 @@ from svc_daemon.operations.index.extraction import read_again
 from svc_daemon.operations.index.vectors import read_vectors
 from svc_daemon.operations.ingest.refreshing import refresh_source
 from svc_daemon.operations.remove import source_deletions
-from svc_daemon.operations.shared.authorization import get_reachable_task
+from svc_daemon.operations.shared.reachable_rows import get_reachable_task
 from svc_daemon.operations.shared.response_objects import view_shortage, view_source, view_task
 from svc_daemon.operations.shared.schedules import check_choice
 from svc_daemon.provider.contract import StoredText, chunk_id

@@ -18,7 +18,7 @@ from svc_daemon.databases.contract import Connection
 from svc_daemon.embed.contract import Embedder
 from svc_daemon.embed.server_models import LEAST_COSINE
 from svc_daemon.operations.retrieve.availability import ask_index
-from svc_daemon.operations.shared.authorization import get_lasting_bucket, get_usable_bucket
+from svc_daemon.operations.shared.reachable_rows import get_lasting_bucket, get_usable_bucket
 from svc_daemon.process.contexts import Context
 from svc_daemon.process.embedders import EmbeddingState
 from svc_daemon.provider.contract import ChunkText, StoredText, VectorCount, parse_chunk_id

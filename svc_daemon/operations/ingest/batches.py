@@ -16,10 +16,11 @@ from svc_daemon.errors import NotFound
 from svc_daemon.operations.ingest.files import admit
 from svc_daemon.operations.ingest.finalizing import Finalized, finalize_all, judge_finalize, list_complete
 from svc_daemon.operations.ingest.sessions import lifetime, list_progress
-from svc_daemon.operations.shared.authorization import get_usable_bucket, refuse_out_of_reach
+from svc_daemon.operations.shared.authorization import refuse_out_of_reach
 from svc_daemon.operations.shared.batch_items import BatchItemStatus, end_batches, list_items
 from svc_daemon.operations.shared.destination_buckets import Destination, settle_buckets
 from svc_daemon.operations.shared.idempotency import Creation, replaying, store_answer
+from svc_daemon.operations.shared.reachable_rows import get_usable_bucket
 from svc_daemon.process.contexts import Context
 from svc_daemon.process.locks import session_lock
 from svc_daemon.store.rows import batches as store

@@ -16,10 +16,11 @@ from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import CommitUnknown, ServiceError, StorageError
 from svc_daemon.extract.documents import may_share_a_child
 from svc_daemon.operations.remove.source_deletions import remove_replaced
-from svc_daemon.operations.shared.authorization import get_reachable_source, require
+from svc_daemon.operations.shared.authorization import require
 from svc_daemon.operations.shared.destination_buckets import Destination, settle_buckets
 from svc_daemon.operations.shared.events import record_events, source_event
 from svc_daemon.operations.shared.idempotency import Creation, replaying, store_answer
+from svc_daemon.operations.shared.reachable_rows import get_reachable_source
 from svc_daemon.operations.shared.response_objects import view_source
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.files.contract import StagedBytes

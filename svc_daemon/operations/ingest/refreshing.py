@@ -31,7 +31,7 @@ from svc_daemon.operations.index.scans import over_limit
 from svc_daemon.operations.ingest import files
 from svc_daemon.operations.ingest.urls import facts_of, refetch, refuse_other_kind
 from svc_daemon.operations.remove.source_deletions import delete_source
-from svc_daemon.operations.shared.authorization import get_changeable_source
+from svc_daemon.operations.shared.reachable_rows import get_changeable_source
 from svc_daemon.operations.shared.schedules import after_change, record_try
 from svc_daemon.operations.sources import requeue
 from svc_daemon.process.contexts import Context

@@ -13,10 +13,10 @@ from svc_daemon.core.uploads.sessions import ContentRange, Step
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.ingest.files import admit, check_replaces, check_room
-from svc_daemon.operations.shared.authorization import get_reachable_bucket, get_usable_bucket
 from svc_daemon.operations.shared.batch_items import end_batches
 from svc_daemon.operations.shared.destination_buckets import Destination, settle_buckets
 from svc_daemon.operations.shared.idempotency import Creation, replaying, store_answer
+from svc_daemon.operations.shared.reachable_rows import get_reachable_bucket, get_usable_bucket
 from svc_daemon.process.contexts import Context
 from svc_daemon.process.locks import session_lock
 from svc_daemon.store.files.contract import PartWriter

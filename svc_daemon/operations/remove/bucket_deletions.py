@@ -14,10 +14,10 @@ from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.ingest.sessions import get_session
 from svc_daemon.operations.remove.source_deletions import delete_source, detach_from
-from svc_daemon.operations.shared.authorization import get_reachable_bucket
 from svc_daemon.operations.shared.batch_items import end_batches
 from svc_daemon.operations.shared.events import bucket_event, record_events
 from svc_daemon.operations.shared.leases import claim_next, lease_end_s
+from svc_daemon.operations.shared.reachable_rows import get_reachable_bucket
 from svc_daemon.process.contexts import Context
 from svc_daemon.process.locks import session_lock
 from svc_daemon.store.rows import buckets, sessions

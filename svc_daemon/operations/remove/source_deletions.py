@@ -11,10 +11,11 @@ from svc_daemon.core.access import api_keys
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.agents import list_agents_of, replace_in_policies
-from svc_daemon.operations.shared.authorization import get_reachable_bucket, get_reachable_source, refuse_out_of_reach
+from svc_daemon.operations.shared.authorization import refuse_out_of_reach
 from svc_daemon.operations.shared.batch_items import end_batches
 from svc_daemon.operations.shared.events import record_events, source_event
 from svc_daemon.operations.shared.outcomes import record_outcomes
+from svc_daemon.operations.shared.reachable_rows import get_reachable_bucket, get_reachable_source
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.rows.keys import KeyRow
 from svc_daemon.store.rows.sources import sources

@@ -9,7 +9,8 @@ from svc_daemon.core.search.agents import BUCKETS, EVERY_BUCKET, SOURCES, Retrie
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations.retrieve.availability import refuse_disabled, refuse_in_maintenance
-from svc_daemon.operations.shared.authorization import get_usable_bucket, require_model
+from svc_daemon.operations.shared.authorization import require_model
+from svc_daemon.operations.shared.reachable_rows import get_usable_bucket
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.rows.agents import get_agent
 from svc_daemon.store.rows.buckets import list_buckets, list_revisions

@@ -1,1 +1,1 @@
-"""What all operations use: authorization, idempotency, events, and the objects that the API returns."""
+"""What all operations use: authorization, rows that a key can reach, idempotency, events, and the API's objects."""

@@ -10,8 +10,9 @@ from svc_daemon.core.uploads.destination_buckets import ID, BucketName, Manifest
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.buckets import new_bucket
-from svc_daemon.operations.shared.authorization import get_usable_bucket, require
+from svc_daemon.operations.shared.authorization import require
 from svc_daemon.operations.shared.events import bucket_event, record_events
+from svc_daemon.operations.shared.reachable_rows import get_usable_bucket
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.rows.buckets import BucketRow, create_bucket
 from svc_daemon.store.rows.keys import KeyRow

@@ -12,7 +12,8 @@ from svc_daemon.core.ids import Ids
 from svc_daemon.core.times import to_text
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError
-from svc_daemon.operations.shared.authorization import get_reachable_bucket, require
+from svc_daemon.operations.shared.authorization import require
+from svc_daemon.operations.shared.reachable_rows import get_reachable_bucket
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.rows import events as store
 from svc_daemon.store.rows import teams
