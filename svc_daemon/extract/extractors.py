@@ -183,11 +183,16 @@ class _Server:
     async def start(cls, scratch: Path, limits: CageLimits) -> "_Server":
         control, theirs = socket.socketpair()
         control.setblocking(False)
+        spawning = asyncio.ensure_future(asyncio.to_thread(_spawn, theirs, scratch, limits))
+        # The thread uses the socket until the process has begun, even if nobody waits for it any more.
+        spawning.add_done_callback(lambda _: theirs.close())
         try:
-            with theirs:
-                process = await asyncio.to_thread(_spawn, theirs, scratch, limits)
+            process = await asyncio.shield(spawning)
         except BaseException:
             control.close()
+            await asyncio.wait([spawning])
+            if not spawning.exception():
+                await asyncio.to_thread(await_end, spawning.result())
             raise
         return cls(process, control, limits, scratch)
 

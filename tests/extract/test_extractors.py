@@ -9,11 +9,14 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
+from svc_daemon import child_processes
 from svc_daemon.core.text.chunking import Extraction
+from svc_daemon.extract.child_limits import CageLimits
 from svc_daemon.extract.documents import ExtractionFailed
 from svc_daemon.extract.extractors import Extractor
 from svc_daemon.wire.light.error_codes import SourceErrorCode
@@ -148,6 +151,27 @@ async def test_killed_fork_server_ends_its_children_and_is_replaced(
     assert (await read(unlimited, prose)).chunks
     assert server_of(unlimited).pid != server.pid
     await until_cleaned_up(unlimited)
+
+
+async def test_server_whose_start_is_cancelled_ends_and_leaves_no_zombie(
+    tmp_path: Path, prose: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    extractor = Extractor(tmp_path / "scratch", CageLimits())
+    begun, start = threading.Event(), child_processes.start_module
+
+    def start_late(*arguments: Any) -> "subprocess.Popen[bytes]":
+        begun.set()
+        time.sleep(0.1)
+        return start(*arguments)
+
+    monkeypatch.setattr("svc_daemon.extract.extractors.start_module", start_late)
+    reading = asyncio.create_task(read(extractor, prose))
+    assert await asyncio.to_thread(begun.wait, PATIENCE_S)
+    reading.cancel()
+    await asyncio.wait([reading])
+    assert reading.cancelled()
+    assert servers_of(extractor) == []
+    assert psutil.STATUS_ZOMBIE not in [child.status() for child in psutil.Process().children()]
 
 
 async def test_cancelled_extraction_ends_its_child(unlimited: Extractor, endless: Path) -> None:
