@@ -239,15 +239,15 @@ class Asked(Question):
         counted = self.measure.counted if self.measure else frozenset[str]()
         if self.measure and not most and (self.measure.is_strict or not counted.isdisjoint(map(stem_of, self.nowhere))):
             return []
-        fit = [each for each in fit if each.measured == most and not self.is_emptied(each, fit)]
+        fit = [each for each in fit if each.measured == most and not self.yields_to_an_empty_one(each, fit)]
         others = [each for each in fit if self.is_replaced(each.statement) or self.is_out_of_order(each.statement)]
         kept = [each for each in fit if each not in others]
         # Where what is nearest is about another thing, so is the rest.
         best = max((each.worth for each in kept), default=0.0)
         return self.contrasted(kept) if all(each.worth <= best for each in others) else []
 
-    def is_emptied(self, scored: Scored, among: Sequence[Scored]) -> bool:
-        """Return whether a record beside this one has more of the question, and no such amount as is asked for."""
+    def yields_to_an_empty_one(self, scored: Scored, among: Sequence[Scored]) -> bool:
+        """Return whether another record of its document has more of the question, but no amount as is asked for."""
         kind, names = scored.statement.kind, self.measure.names if self.measure else frozenset[str]()
         return kind in ("row", "record") and any(
             other.shared - names > scored.shared - names and not other.measured and other.statement.kind == kind

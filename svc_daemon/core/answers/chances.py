@@ -27,86 +27,85 @@ from svc_daemon.core.text.words import STOP_WORDS, stem_of, stems_of, words_of
 WEIGHTS: Mapping[str, float] = {
     # The question's words that neither it nor what it belongs to has; those that only the line or heading right above
     # has; those that its document has elsewhere, or the statements beside it; and those that its document hasn't.
-    "lacked": -1.58,
-    "headed": 0.80,
-    "in_document": -1.10,
-    "beside": 1.53,
-    "not_in_document": -0.36,
+    "lacked": -1.57,
+    "headed": 0.71,
+    "in_document": -1.27,
+    "beside": 1.63,
+    "not_in_document": -0.19,
     # The first words of the question, which say what is asked for, are in the statement itself, or words used for them.
-    "asked": 0.88,
-    "asked_like": 0.20,
+    "asked": 0.78,
+    "asked_like": 0.18,
     # It has none of the words itself; it has the most of all; it has the rarest; nothing around it has that; its score.
-    "none_own": -0.70,
-    "best_own": 0.76,
-    "rarest": -0.63,
-    "rarest_lacked": -0.86,
-    "covered": 2.46,
+    "none_own": -0.71,
+    "best_own": 0.80,
+    "rarest": -0.58,
+    "rarest_lacked": -0.84,
+    "covered": 2.26,
     # How many of its words are words for what is asked; and it has the opposite of one.
-    "precise": 2.21,
-    "opposed": -0.90,
+    "precise": 2.16,
+    "opposed": -0.76,
     # What the question names, in its own words, and as the first cell of a row.
     "name_own": 1.14,
-    "number_own": 0.84,
-    "subject": 0.94,
+    "number_own": 0.82,
+    "subject": 0.87,
     # A name or number that only its document has: in its title or first lines, elsewhere in the
     # passage, in another, in part, or in what only others belong to.
-    "name_in_front": 0.49,
-    "name_in_passage": -2.96,
-    "name_in_document": -1.31,
-    "name_in_part": 0.89,
-    "name_under_another": -1.32,
-    "number_in_front": -1.60,
-    "number_in_passage": -1.75,
-    "number_in_document": -2.21,
-    "number_in_part": 0.40,
-    "number_under_another": -1.37,
+    "name_in_front": 0.47,
+    "name_in_passage": -2.89,
+    "name_in_document": -1.29,
+    "name_in_part": 0.84,
+    "name_under_another": -1.29,
+    "number_in_front": -1.58,
+    "number_in_passage": -1.74,
+    "number_in_document": -2.19,
+    "number_in_part": 0.32,
+    "number_under_another": -1.30,
     # The rank of its passage; that the passage alone supports no answer; and that it is the top of the document.
-    "rank": -3.18,
-    "unworthy": -1.08,
-    "top": -1.44,
+    "rank": -2.94,
+    "unworthy": -0.69,
+    "top": -1.33,
     # What kind of statement it is; how much of a row's cell, or of a label, is words of the question, or
     # of its first words; how much of these a label has; and that the question has all words of a form's label.
-    "row": -1.30,
-    "prose": 0.59,
-    "label": -1.04,
-    "cell": 2.73,
-    "key": 0.95,
-    "key_first": -0.87,
-    "named_field": 1.11,
-    # It has a word such as "because" (for why), "means", an hour, "until", "at most", or "not"; for who, "by", a name,
-    # or no capitalized word.
-    "reason": 2.65,
+    "row": -1.32,
+    "prose": 0.60,
+    "label": -1.21,
+    "cell": 2.71,
+    "key": 1.09,
+    "key_first": -0.85,
+    "named_field": 1.18,
+    # It has a word such as "because" (for why), "means", an hour, "until", "at most" or "not"; it is below the code
+    # whose meaning is asked for; for who, it has "by", a name, or no capitalized word.
+    "reason": 2.51,
     "means": 1.14,
-    "defined": 0.56,
-    "hour": 1.80,
-    "until": 1.75,
-    "at_most": 1.28,
-    "denied": 2.53,
-    "by": 1.60,
-    "person": 2.36,
-    "nobody": -1.78,
+    "defined": 0.58,
+    "hour": 1.76,
+    "until": 1.36,
+    "at_most": 0.99,
+    "denied": 2.57,
+    "by": 1.25,
+    "person": 2.40,
+    "nobody": -1.76,
     # It has no such amount as is asked for; no number; a number of what is counted; the question's numbers that are in
     # words, or only others; and a range of amounts with that of the question, or without it.
-    "unmeasured": -1.43,
-    "numberless": -0.72,
-    "counted": 0.67,
-    "spelled": 1.28,
-    "otherwise": -0.60,
-    "within": 1.75,
+    "unmeasured": -1.39,
+    "numberless": -0.51,
+    "counted": 0.69,
+    "spelled": 0.95,
+    "otherwise": -0.54,
+    "within": 1.68,
     "outside": -0.55,
 }
 #: What the features of a question add to the score of saying nothing.
 SILENCE: Mapping[str, float] = {
-    # Words that are nowhere in the passages; how many statements may answer it; it isn't English; it names nothing.
-    "always": -0.38,
-    "nowhere": -1.21,
-    "many": 1.32,
-    "foreign": 0.02,
-    "nameless": -0.53,
+    # For any question; words that are nowhere in the passages; how many statements may answer it; it names nothing.
+    "always": -0.30,
+    "nowhere": -1.08,
+    "many": 1.24,
+    "nameless": -0.18,
     # It asks who, or for an amount; and no statement has such an amount.
-    "who": 1.21,
-    "measure": 0.16,
-    "unmet": -0.64,
+    "who": 1.20,
+    "measure": 0.09,
+    "unmet": -0.55,
 }
 #: What scores are multiplied by, so that many poor statements together don't outweigh a good one.
 SHARPNESS = 2.0
@@ -202,14 +201,13 @@ class Judge:
         yield "always", 1.0
         yield "nowhere", sum(stem in nowhere for stem in content) / max(1, len(content))
         yield "many", math.log(len(self.found) + 1) / _CANDIDATES
-        yield "foreign", float(self.wanted.is_foreign)
         yield "nameless", float(not self.asked.needs)
         yield "who", float(self.wanted.is_who)
         yield "measure", float(measure is not None)
         yield "unmet", float(measure is not None and all(each.measured < 1.0 for each in self.found))
 
     def may_be(self, at: int) -> bool:
-        """Return whether a statement says something of what is asked, and not of another in an order or title."""
+        """Return whether a statement can answer at all."""
         scored = self.found[at]
         statement, asked = scored.statement, self.asked
         is_others = any(place is Place.UNDER_ANOTHER for _, place in scored.apart)
@@ -279,7 +277,7 @@ class Judge:
     def _names(self, scored: Scored) -> Iterator[tuple[str, float]]:
         """Yield where a statement, or else its document, has what the question names."""
         statement, asked = scored.statement, self.asked
-        reading, has_units = reading_of(statement.text), not statement.is_counted(0)
+        reading, has_units = reading_of(statement.text), not statement.may_lack_units(0)
         for group in asked.groups:
             if any(is_in(need, reading, has_units=has_units) for need in group):
                 yield "number_own" if any(map(str.isdigit, group[0].text)) else "name_own", 1.0 / len(asked.groups)

@@ -228,7 +228,7 @@ def _has(statement: Statement, need: Need) -> bool:
         numbers = reading_of(value[label.end() :]).quantities
         value = next(iter(numbers), Quantity(Decimal(-1)))
     for place, reading in enumerate(statement.scope):
-        amounts = (each for each in reading.amounts if each.unit or not value.unit or statement.is_counted(place))
+        amounts = (each for each in reading.amounts if each.unit or not value.unit or statement.may_lack_units(place))
         if any(value.equals(each) for each in amounts):
             return True
     return False

@@ -29,16 +29,19 @@ MOST_RELATED = 3
 WORTHY = 0.85
 #: Used instead of `WORTHY` for a sentence with a word of the question that the chosen sentences lack.
 WORTHY_OF_MORE = 0.5
-#: The statements quoted answer with at least this chance, if the question names something, or nothing: a wrong answer
-#: costs more than a right one is worth.
-SURE, SURE_OF_NAMELESS = 0.93, 0.85
-#: The same if it names nothing, and the likeliest statement is also the one that shares the most words with it.
-SURE_OF_AGREED = 0.3
-#: The same if it names something, and no more than so many statements may answer.
+#: The statements quoted answer with at least this chance: a wrong answer costs more than a right one is worth.
+SURE = 0.93
+#: The same if the question names something, and no more than so many statements may answer.
 FEW, SURE_OF_FEW = 2, 0.6
+#: The same if it names nothing and has no word that tells near-twins apart; and if the likeliest statement is also the
+#: one that shares the most words with it.
+SURE_OF_NAMELESS, SURE_OF_AGREED = 0.85, 0.3
 #: A statement that says another value of one thing, or answers another part of the question, is quoted too if its
 #: chance is at least this fraction of the best one's.
 AS_SURE, SURE_OF_MORE = 0.1, 0.05
+#: Nothing is quoted if another value has at least this fraction of the best one's chance, where what is named is only
+#: elsewhere in the document.
+RIVAL = 0.05
 #: A sentence that is better by this comes before the others of its passage.
 CLEARLY = 0.05
 #: Two statements say different things of one if at least this part of their words is the same.
@@ -77,7 +80,7 @@ def quote_best(
     """Return what the passages, ordered best first, say about a question.
 
     Every piece but the first begins with a space. `searched` is the question with words from the conversation. Passages
-    that aren't `worthy` answer only a question that names something that they have, or where documents are alike, or
+    that aren't `worthy` answer only a question that names a thing that they have, or if the best has a near-twin, or
     one for a value where the team has `MANY` chunks or more.
     """
     asked = Asked(question, searched, passages)
@@ -90,7 +93,8 @@ def quote_best(
     found = [each for each in scored if worthy[each.passage] and not lacked]
     chosen = [] if is_judged and asked.needs else _choose(asked, passages, asked.fitting(found))
     if is_judged and not lacked:
-        chosen, scored = choose_surest(asked, passages, worthy, scored, chosen)
+        best = max(chosen, key=lambda each: each.worth, default=None)
+        chosen, scored = choose_surest(asked, passages, worthy, scored, best)
     differ = any(
         _differ(one, other) and all(asked.is_met(need, one) == asked.is_met(need, other) for need in asked.needs)
         for one, other in combinations(chosen, 2)
@@ -132,11 +136,11 @@ def related_to(asked: Asked, scored: Sequence[Scored]) -> Iterator[Citation]:
 
 
 def choose_surest(
-    asked: Asked, passages: Sequence[Passage], worthy: Sequence[bool], found: Sequence[Scored], plain: Sequence[Scored]
+    asked: Asked, passages: Sequence[Passage], worthy: Sequence[bool], found: Sequence[Scored], best: Scored | None
 ) -> tuple[list[Scored], list[Scored]]:
     """Return the statements to quote, none if it isn't likely enough that they answer, and all, the likeliest first.
 
-    If the question names nothing, `plain` are those that share the most words with it.
+    If the question names nothing, `best` is the one that shares the most words with it.
     """
     judged = zip(found, (each.shown.lower() for each in found), Judge(asked, found, worthy).chances(), strict=True)
     chances: dict[str, float] = {}
@@ -156,13 +160,13 @@ def choose_surest(
         has_rival |= not is_one and part >= AS_SURE and _differ(each, chosen[0])
         is_more = len(chosen) < MOST_SENTENCES and part > 0
         # Of one document that has what is named elsewhere, so which of the two is meant isn't known.
-        has_rival |= part >= SURE_OF_MORE and bool(each.apart) and _differ(each, chosen[0])
+        has_rival |= part >= RIVAL and bool(each.apart) and _differ(each, chosen[0])
         if is_more and (shown in quoted or adds(asked, each, chosen, part, is_one=bool(is_one))):
             chosen.append(each)
             quoted.add(shown)
     sure = sum(chances[shown] for shown in quoted)
     is_few = sum(chance > 0 for chance in chances.values()) <= FEW
-    is_agreed = any(each.shown == ranked[0].shown for each in plain[:1] if ranked)
+    is_agreed = best is not None and bool(ranked) and best.shown == ranked[0].shown
     if asked.needs or asked.told:
         limit = SURE_OF_FEW if asked.needs and is_few else SURE
     else:

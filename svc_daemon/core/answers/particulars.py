@@ -303,7 +303,7 @@ def _are_twins(one: Sequence[str], other: Sequence[str]) -> bool:
 
 
 def told_by_titles(question: str, needs: Sequence[Need], titles: Sequence[str]) -> tuple[bool, frozenset[str]]:
-    """Return whether the first title has a near-twin, and the question's words that tell a title from its twins.
+    """Return whether the first title has a near-twin or words of the question tell a title from its twins, and these.
 
     These are "canal" of fenwick-canal beside fenwick-railway. Titles are near-twins if they differ only in a word or
     two beside each other, and have at least as many in common. Words of several titles only compare them.

@@ -48,21 +48,22 @@ _MEASURES = {
 _ITEM_NUMBER = re.compile(r"^\W{0,3}\d{1,3}(?:\.\d{1,3})*[.)]?(?=\s)")
 #: Numbers that name a thing, a day or an hour.
 _NAMING = re.compile(
-    r"\b(?:1[5-9]|20)\d\d\b|\b\d{4}-\d\d-\d\d\b|\b\d{1,2}:\d\d\b|\b[a-z]{1,5}-?\d[\w-]*\b|"
+    r"\b\d{4}-\d\d-\d\d\b|\b(?:1[5-9]|20)\d\d\b(?! [^\W\d_])|\b\d{1,2}:\d\d\b|\b[a-z]{1,5}-?\d[\w-]*\b|"
     r"\b(?:no|nr|number|id|ref|art|section|page|room|phone|tel|line|part|patient|code)\.?:? ?#?\d[\w-]*|"
-    r"\b\d{1,2}(?:st|nd|rd|th)?\.? (?:of )?(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\b(?: \d{4}\b)?",
+    r"\b\d{1,2}(?:st|nd|rd|th)?\.? (?:of )?(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|"
+    r"aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b(?: \d{4}\b)?",
     re.IGNORECASE,
 )
-#: A whole number: 1,000 is no 1, and what 12,5 is depends on the language.
+#: A complete figure: 1,000 isn't 1, and what 12,5 is depends on the language.
 _FIGURE = r"(\d+(?:,\d{3})*(?:\.\d+)?)(?![.,:]?\d)"
-_AMOUNT = rf"{_FIGURE} ?([^\W\d_]{{1,12}}|[°%][cf]?)?"
+_UNIT = r"[^\W\d_]{1,12}(?:[23]|/[a-z]{1,2})?|[°%][cf]?"
+_AMOUNT = rf"[€£$]?{_FIGURE} ?({_UNIT})?"
 #: Amounts in a range: "20 to 30 kg", "over 20 kg", "up to 20 kg" and "20 kg or more".
 _BETWEEN = re.compile(
-    rf"(?<![\w.,:-])(?:(over|above|more than|über) )?(?P<both>between |zwischen |entre )?{_FIGURE}"
-    r"(?: ?([^\W\d_]{1,12}|[°%][cf]?))??"
-    rf"(?: ?[-–] ?| (?(both)(?:and|und|y|et)|(?:to|until|bis|à|a)) ){_AMOUNT}"  # noqa: RUF001
+    rf"(?<![\w.,:-])(?:(over|above|more than|über) )?(?P<both>between |zwischen |entre )?[€£$]?{_FIGURE}"
+    rf"(?: ?({_UNIT}))??(?: ?- ?| (?(both)(?:and|und|y|et)|(?:to|until|bis|à|a)) ){_AMOUNT}"
 )
-#: "No more than 20 kg" is at most that.
+#: Not after a negation: "no more than 20 kg" is at most that.
 _NOT = r"(?<!\bno )(?<!\bnot )(?<!\bnicht )"
 _MORE = "(?:more|older|longer|heavier|higher|larger|greater) than|over|above|beyond"
 _LESS = "(?:less|fewer|younger|shorter|lighter|smaller) than|under|below"
@@ -71,17 +72,17 @@ _FROM, _ABOVE, _UP_TO, _BELOW = (
     re.compile(rf"(?:\b{_NOT}(?:{words})|[{signs}]) ?{_AMOUNT}|{after or '(?!)'}")
     for words, signs, after in (
         (
-            rf"from|at least|ab|(?:no|not) (?:{_LESS})",
+            rf"from|at least|ab|mindestens|(?:no|not) (?:{_LESS})|nicht unter",
             "≥",
             rf"(?<![\w.,:-]){_AMOUNT} (?:or|and) (?:more|over|older|above|longer|up|heavier|higher|larger)\b",
         ),
         (rf"{_MORE}|über|plus de", ">", ""),
         (
-            rf"up to|at most|bis|(?:no|not) (?:{_MORE})",
+            rf"up to|at most|bis|höchstens|(?:no|not) (?:{_MORE})|nicht über",
             "≤",
             rf"(?<![\w.,:-]){_AMOUNT} (?:or|and) (?:less|fewer|under|younger|below|shorter|lighter|smaller)\b",
         ),
-        (rf"{_LESS}|unter", "<", ""),
+        (rf"{_LESS}|unter|moins de", "<", ""),
     )
 )
 
@@ -118,6 +119,7 @@ class Bounds(NamedTuple):
     without: Decimal | None = None
 
     def has(self, quantity: Quantity) -> bool:
+        """Return whether an amount of the same unit is in it."""
         if quantity.value == self.without:
             return False
         return (self.low is None or self.low <= quantity.value) and (self.high is None or quantity.value <= self.high)

@@ -89,10 +89,10 @@ _ASKED_SHAPES = (
     (r"\bcolou?rs?\b|looks? like", "colour", rf"\b(?:{'|'.join(_COLOURS.split())})"),
     (_ASKS_FOR_VERSION, "version", r"\bv?\d+\.\d+"),
     (r"\bcapacity\b", "capacity", r"\b\d+"),
-    (r"\b(?:tele)?phone|t[ée]l[ée]fono?n?|\bextension\b|\bfax\b", "phone", _PHONE),
+    (r"\b(?:tele)?phone|t[ée]l[ée](?:fono?|phone)|\bextension\b|\bfax\b", "phone", _PHONE),
     (r"\biban\b", "iban", r"\b[a-z]{2}\d\d(?: ?[a-z\d]{4}){2}"),
     (r"\bdate of birth\b|\bbirthday\b", "birth", r"\b(?:born|birth\w*|b\.|geb\w*)(?!\w)"),
-    (r"e-?mail address", "mail", "@"),
+    (r"e-?mail (?:address|of\b)", "mail", "@"),
 )
 _COUNTS = re.compile(
     r"\b(?:(?:how many|(?:^|(?:the|total) )number of|wie viele?|combien de|cuánt[oa]s) (\w+)|how much (\w+)|"
@@ -125,7 +125,7 @@ _IN_HEADS = frozenset(("date", "version"))
 #: Kinds for which no other amount can stand.
 _STRICT = frozenset(("mail", "phone", "iban", "birth"))
 
-
+#: Questions that only a certain kind of word can answer.
 _ASKS_FOR_VALUE = re.compile(
     r"\W*(?:(?:in|on|at|by|for|to|from|and) )?"
     r"(?:who|whom|whose|when|where|which|how (?:many|much|long|often|old|far|late|soon)|what (?:time|date|day|year))\b"
@@ -144,7 +144,7 @@ class Measure(NamedTuple):
     counted: frozenset[str]
     #: Whether it may have no number, such as a colour.
     is_word: bool
-    #: Whether nothing else can stand for it, as for the address of mail.
+    #: Whether nothing else can stand for it, as for an e-mail address.
     is_strict: bool
 
     def share_in(self, text: Reading, heads: Reading) -> float:
@@ -251,7 +251,7 @@ class Question:
 
     @property
     def names_things(self) -> bool:
-        """Return whether it names more than abbreviations such as API, which a question for no value is only about."""
+        """Return whether it names a thing. An abbreviation such as API counts only in a question for a value."""
         return any(self.asks_for_value or need.kind != "name" or not need.text.isupper() for need in self.needs)
 
     def goes_on(self, need: Need, text: str) -> bool:

@@ -63,13 +63,13 @@ _SMALL = (
 )
 _TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
 _WORDS = {word: at for at, word in enumerate(_SMALL.split())} | {word: 20 + 10 * at for at, word in enumerate(_TENS)}
-#: In German, French, Spanish, Italian and Dutch, but for names and words that English has.
-_ELSEWHERE = (
+#: Two to ten in German, French, Spanish, Italian and Dutch, but for those that are names or English words.
+_FOREIGN_NUMBERS = (
     "zwei deux twee, drei trois tres tre drie, vier quatre cuatro quattro, fünf cinq cinco cinque vijf, "
     "sechs seis zes, sieben siete sette zeven, acht huit ocho, neun neuf nueve nove negen, "
     "zehn dix diez dieci tien"
 )
-_WORDS |= {word: at for at, words in enumerate(_ELSEWHERE.split(","), 2) for word in words.split()}
+_WORDS |= {word: at for at, words in enumerate(_FOREIGN_NUMBERS.split(","), 2) for word in words.split()}
 _SCALES = {"hundred": 100, "thousand": 1000, "million": 10**6}
 #: Words before a unit that stand for one of it.
 _SINGLE = frozenset(["a", "an", "each", "every", "per", "one"])

@@ -92,7 +92,7 @@ class Statement:
             # The first cell of a row is its name, whatever the question calls it.
             return any(stem_of(name.split()[0]) in reading.words for reading in self.scope)
         for place, reading in enumerate(self.scope):
-            if is_in(need, reading, has_units=not self.is_counted(place)):
+            if is_in(need, reading, has_units=not self.may_lack_units(place)):
                 return True
             if place and label and label[0] in reading.labels:
                 return False
@@ -115,7 +115,7 @@ class Statement:
         begin = LABEL.match(own.tokens[0].low)
         return begin is not None and need.text.lower().startswith(begin[0])
 
-    def is_counted(self, place: int) -> bool:
+    def may_lack_units(self, place: int) -> bool:
         """Return whether the unit of a number in the scope may be in another place, as in a row or a form."""
         return self.kind in ("row", "field", "record") and place <= len(self.around)
 

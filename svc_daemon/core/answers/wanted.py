@@ -24,7 +24,7 @@ _PERSONS = (
     "mechanic electrician plumber operator buyer seller caretaker man woman boy girl child"
 )
 _ASKS_WHO = re.compile(
-    rf"{_BEGIN}(?:who|whom|whose|wer|qui|quién)\b|\b(?:which|what) (?:\w+ )?(?:{_PERSONS.replace(' ', '|')})\b(?!'s)"
+    rf"{_BEGIN}(?:who|whom|whose|wer|qui|quién)\b|\b(?:which|what) (?:\w+ )?(?:{_PERSONS.replace(' ', '|')})\b(?!['’]s)"  # noqa: RUF001
 )
 #: Kinds of words: how a question asks for one, and what has one, in lower case.
 _KINDS = tuple(
@@ -51,8 +51,8 @@ _KINDS = tuple(
         (
             "until",
             (
-                r"\b(?:until|by) when\b|\bby what\b|\bdeadline\b|\blatest\b|\buntil\b.*\?|\bhow long\b.*\bvalid\b|"
-                r"\bbis wann\b|\bwhen\b.*\b(?:expire|run out|due)"
+                r"\b(?:until|by) when\b|\bby what\b|\bdeadline\b|\blatest\b|\bhow long\b.*\bvalid\b|"
+                r"\bbis wann\b|\bwhen\b.*\b(?:expires?|run out|due)\b"
             ),
             r"\b(?:until|till|by|before|latest|valid|expires?|due|deadline|no later|within|bis|avant|hasta|entro)\b",
         ),
@@ -60,7 +60,7 @@ _KINDS = tuple(
             "at_most",
             r"\b(?:at most|maxim\w*|max|up to|limit|most|highest|largest|longest|heaviest|höchstens|maximal)\b",
             (
-                r"\b(?:at most|maxim\w*|max|up to|limit\w*|no more|not more|more than|exceed\w*|within|"
+                r"\b(?:at most|maxim\w*|max|up to|limit\w*|no more|not more|within|(?:not|never|n['’]t) exceed|"  # noqa: RUF001
                 r"not? (?:later|longer|over|above)|höchstens|maximal)\b|≤"
             ),
         ),
@@ -117,7 +117,6 @@ class Wanted:
         self.needs = asked.needs
         self._ask(question, is_measured=asked.measure is not None)
         self.likes = {stem: likes_of(stem) for stem in self.content}
-        self.is_foreign = bool(common)
         begin = _ASKS.match(question)
         self.is_who = _ASKS_WHO.search(question) is not None
         how = begin[1].split()[1:] if begin and begin[1].startswith("how ") else []
@@ -169,7 +168,7 @@ class Wanted:
         if self.is_number:
             yield "numberless", float(not (_DIGIT.search(text) or reading_of(text).counted))
         if self.counts:
-            yield "counted", float(self.is_counted(text))
+            yield "counted", float(self.counts_in(text))
         if self.is_meaning:
             head = reading_of(scored.statement.head or scored.statement.heads)
             yield "defined", float(any(is_in(need, head) for need in self.needs))
@@ -183,13 +182,13 @@ class Wanted:
             yield "otherwise", float(bool(found) and not any(each.is_in(found) for each in self.spelled))
         bounds = reading_of(scored.statement.text).bounds if self.amounts else []
         # The unit of a row's range may be in its heading; a sentence's range without one is of something else.
-        bare = "" if scored.statement.is_counted(0) else None
+        bare = "" if scored.statement.may_lack_units(0) else None
         fits = [each.has(amount) for each in bounds for amount in self.amounts if each.unit in (amount.unit, bare)]
         if fits:
             yield "within" if any(fits) else "outside", 1.0
 
     def fit_of(self, name: str) -> int:
-        """Return how well a heading or name fits what is asked for: 2 for its words, 1 for words used for them."""
+        """Return how well a heading or name fits what is asked for; words used for its words count less."""
         stems = set(map(stem_of, _PLAIN_WORD.findall(name.lower())))
         first = [stem for stem in self.first if stem not in self.named]
         own = sum(stem in stems for stem in first) + sum(is_in(need, reading_of(name)) for need in self.needs)
@@ -203,7 +202,7 @@ class Wanted:
     def may_have_person(self, text: str) -> bool:
         return any(match[0].lower() not in self.words for match in _CAPITAL.finditer(text))
 
-    def is_counted(self, text: str) -> bool:
+    def counts_in(self, text: str) -> bool:
         """Return whether a text has a number of what the question counts: "seven tiles"."""
         reading = reading_of(text)
         for at, _ in reading.counted:

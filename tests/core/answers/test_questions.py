@@ -48,7 +48,6 @@ TERMS = passage("Kredit: 15,75 % im Jahr.", title="Konto 7")
 TAXES = passage("Late filing costs 40.\n\nFiling deadline: 15 May 2025.", headings=("Tax year 2024",))
 STUDY = passage("**Study 4: the old bridge**\n\nBought in Rome by Li. Signed at the back. Lent to Bonn.", title="Art")
 
-#: A passage, a question, and what the answer begins with.
 LAMPS = '{\n  "lamps": [\n    {"name": "Kvarta 5", "lumens": 470},\n    {"name": "Kvarta 8", "lumens": 806}\n  ]\n}'
 INTAKE = "KENNEL  -  INTAKE FORM\n=====\nAnimal's name:   Juno\nOwner:           Ada Moe\nAfraid of:       thunder"
 CHECKS = "Item            Result     Remark\n-----\nForks           bad        35 mm\nChains          ok         worn"
@@ -81,7 +80,9 @@ STAFF = passage(
 USERS = passage('{"name": "mira", "phone": null}\n{"name": "jon", "phone": "555-0142"}', mira=2.0, phone=2.0)
 BANK = passage("IBAN: GB33 BUKB 2020 1555 5555 55. Account of the club: 31 members.", title="club")
 LEASE = passage("The rent is £900, due on the 1st of each month. The lease ends on 31 May 2026.", rent=2.0, due=2.0)
+LEAVE = passage("Ada Berg | asked\nPer Lund | 9 days", headings=("Leave", "Name, Left"), title="leave")
 RELEASES = passage("Release 2.1 (May 2022): needs Java 11.\n\nRelease 2.10 (June 2023): needs Java 17.", title="relayd")
+#: A passage, a question, and what the answer begins with.
 ANSWERED = [
     # The row of a range with units at both ends, and of which an end is no part.
     (PARCELS, "price of an 8 kg parcel", "over 5 kg to 10 kg | 9.90"),
@@ -202,10 +203,11 @@ def test_the_statement_about_what_is_asked_answers(read: Passage, question: str,
         (STAFF, "What is Ines Vang's phone number?"),
         (USERS, "phone number of mira"),
         (passage("Club phone: (020) 5550 1234.", club=2.0), "email address of the club"),
-        # Another row has the name, and the sentence another number of the same kind.
+        # No row has the code; another row has the name, which the title has, too; and another number of the same kind.
         (TICKETS, "What was the fault of HD-34?"),
+        (LEAVE, "How many days of leave has Ada Berg left?"),
         (TRACTORS, "When did the Fendrik 309 get oil?"),
-        # Numbers that name something are no amount, and a number is no phone's.
+        # Numbers that name something are no amount, and no number is a phone number.
         (OTTO, "How much did Otto weigh when he went home?"),
         (FIRMS, "phone number of Helm AG"),
         (
