@@ -14,7 +14,7 @@ from functools import cache, cached_property
 from itertools import pairwise
 
 from svc_daemon.core.answers.candidates import Asked, Place, Scored
-from svc_daemon.core.answers.lines import PAIR, names_in
+from svc_daemon.core.answers.lines import EMPTY, PAIR, names_in
 from svc_daemon.core.answers.particulars import Need, is_in
 from svc_daemon.core.answers.passages import chance_of
 from svc_daemon.core.answers.statements import LABEL, Statement, reading_of
@@ -116,7 +116,6 @@ _PASSAGES, _CANDIDATES = 10, 6
 #: A statement that begins within so many characters is at the top of its document, if this is ten times as long.
 _TOP = 60
 
-_EMPTY = frozenset(("null", '""', "[]", "{}", "-"))
 _PLAIN_WORD = re.compile(r"[^\W_]+")
 _CELL = re.compile(r"\s*[|;\t]\s*|,(?=\S)|\s{2,}")
 _KEY_END = re.compile(r"[:=]")
@@ -316,7 +315,7 @@ class Judge:
     def _is_blank(self, statement: Statement) -> bool:
         """Return whether what is asked for is empty: below each heading, or beside each name, that has its words."""
         if statement.kind == "record":
-            pairs = [(key, value.strip() not in _EMPTY) for key, value in PAIR.findall(statement.text)]
+            pairs = [(key, value.strip(' "').lower() not in EMPTY) for key, value in PAIR.findall(statement.text)]
         elif "  " in statement.text:
             # Which cell is below which heading isn't sure where spaces set columns apart.
             return False

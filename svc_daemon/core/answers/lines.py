@@ -39,6 +39,8 @@ SET_APART = re.compile(r"[ \t]*(?:\"[^\"\n]+\":|[^:=\n]{1,48}(?::[ \t]{2,}|[ \t]
 #: A whole object of JSON in one line, and the pairs in it.
 OBJECT = re.compile(r"[ \t]*\{[ \t]*\"[^\"\n]+\":[^\n]*\}[ \t]*,?[ \t]*")
 PAIR = re.compile(r"\"([^\"\n]+)\":[ \t]*(\"[^\"\n]*\"|\[[^\]\n]*\]|[^,{}\n]+)")
+#: Cells and values, in lower case, that are there but say nothing.
+EMPTY = frozenset(("", "-", "–", "—", "n/a", "null", '""', "[]", "{}"))  # noqa: RUF001
 BRACKETS = re.compile(r"[\s{}\[\](),;]*")
 COLON = re.compile(r"[.!?] +[A-Z][^.:!?\n]{1,60}?:")
 GOES_BACK = re.compile(r"\W*(?:it|its|they|their|them|this|these|that|those|he|his|she|her|both)\b", re.IGNORECASE)

@@ -29,6 +29,8 @@ HEAD_SHARE = 0.8
 MEASURE_SHARE = 0.75
 #: The weight of the question's own words, compared to words that were added from earlier questions.
 OWN = 2.0
+#: So many of the things that a question names are looked for: no quote has more, and a pasted log has hundreds.
+MOST_NAMED = 32
 ASKING = frozenset(map(stem_of, ["show", "give", "list", "find", "name", "tell", "say", "please", "many", "much"]))
 
 #: Words of questions in other languages.
@@ -205,7 +207,7 @@ class Question:
 
     def __init__(self, question: str, searched: str, passages: Sequence[Passage]) -> None:
         self.question = question.lower()
-        needs = needs_of(question) or needs_of(searched)
+        needs = (needs_of(question) or needs_of(searched))[:MOST_NAMED]
         text = "\n".join(part for passage in passages for part in (*passage.chunk.headings, passage.text))
         self.nowhere = _nowhere(self.question, f"{text} {' '.join(passage.title for passage in passages)}".lower())
         self.needs = needs + _names_known(question, needs, text) + _variants(question, needs, self.nowhere)

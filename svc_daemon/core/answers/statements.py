@@ -13,6 +13,7 @@ from itertools import pairwise, takewhile
 
 from svc_daemon.core.answers.lines import (
     BRACKETS,
+    EMPTY,
     FIELD,
     GOES_BACK,
     ITEM,
@@ -325,7 +326,7 @@ class _Structure:
             line, cells = self.line(place), self.cells(self.line(place))
             inner = line.strip().strip("|").strip()
             start = self.lines[place].start + line.index(inner)
-            pairs = [f"{head}: {cell}" for head, cell in zip(heads, cells, strict=False) if cell]
+            pairs = [f"{head}: {cell}" for head, cell in zip(heads, cells, strict=False) if cell.lower() not in EMPTY]
             yield self.make(
                 Span(start, start + len(inner)),
                 "row",

@@ -2,8 +2,10 @@
 
 import pytest
 
+from svc_daemon.core.answers.candidates import Asked
 from svc_daemon.core.answers.extractive_answers import quote_best
 from svc_daemon.core.answers.passages import Passage
+from svc_daemon.core.answers.questions import MOST_NAMED
 from tests.core.answers.passages import passage
 
 TEA = (
@@ -56,7 +58,8 @@ SPAYING = passage(
     "Job | Weight | Price\n--- | --- | ---\nSpaying | up to 20 kg | £240\nSpaying | over 20 kg | £310", title="vet"
 )
 TICKETS = passage(
-    "HD-31,Moe,printer,25\nHD-32,Lund,screen,\nHD-33,Berg,printer,40", headings=("Ticket, Who, Fault, Minutes",)
+    "HD-31,Moe,printer,25\nHD-32,Lund,screen,\nHD-33,Berg,printer,40\nHD-35,Holt,lamp,n/a",
+    headings=("Ticket, Who, Fault, Minutes",),
 )
 TRACTORS = passage("Oil of Fendrik 312: May 2024.", title="Fendrik 309")
 FIRMS = passage(
@@ -198,6 +201,7 @@ def test_the_statement_about_what_is_asked_answers(read: Passage, question: str,
         (STUDY, "mood of the old bridge in study 4"),
         # An empty cell, and an empty value.
         (TICKETS, "How many minutes were spent on HD-32?"),
+        (TICKETS, "How many minutes were spent on HD-35?"),
         (FIRMS, "Who is the contact at Helm AG?"),
         # What is empty for one isn't another's, and for the address of mail nothing else stands.
         (STAFF, "What is Ines Vang's phone number?"),
@@ -223,3 +227,9 @@ def test_the_statement_about_what_is_asked_answers(read: Passage, question: str,
 def test_what_is_about_another_thing_does_not_answer(read: Passage, question: str) -> None:
     found = quote_best(question, question, [read])
     assert (found.pieces, found.is_whole) == ((), False)
+
+
+def test_only_so_many_things_of_a_pasted_log_are_looked_for() -> None:
+    pasted = " ".join(f"E{number}" for number in range(900))
+    assert len(Asked(pasted, pasted, [ERRORS]).needs) == MOST_NAMED
+    assert quote_best(pasted, pasted, [ERRORS]).pieces == ()
