@@ -66,6 +66,8 @@ def test_admin_commands_change_teams_keys_and_search_with_and_without_a_daemon(e
     assert (more["team"], key["name"], key["capabilities"]) == (blue["team"], "desk", list(PRESETS["read"]))
     assert key["expires_at"]
     assert team_names(either) == ["default", "blue"]
+    assert made(either, "team", "rebuild", blue["team"]["id"])["type"] == "store_rebuild"
+    assert run(either, "team", "rebuild", "nobody/else", "--json").failure == (MISSING, "not_found")
     off = made(either, "search", "off", "--retry-after", "90")
     assert (off["enabled"], off["retry_after_seconds"]) == (False, 90)
     assert run(either, "search", "status").stdout == "search is off; clients are asked to wait 90 s\n"

@@ -6,6 +6,7 @@ from contextlib import closing
 import pytest
 
 from svc_daemon.databases.sqlite import SqliteDatabase
+from svc_daemon.errors import StorageError
 from svc_daemon.offline.verify import Verdict
 from svc_daemon.operations.remove.setting_aside import sort_leftovers
 from svc_daemon.operations.remove.sweeping import reconcile_index
@@ -121,7 +122,7 @@ def test_a_source_whose_bytes_are_set_aside_is_no_problem(directory: SampleDirec
 
 @pytest.mark.parametrize("state", ["missing", "empty", "new"])
 def test_a_lost_state_database_is_reported_and_no_stored_file_is_removed(
-    directory: SampleDirectory, state: str
+    directory: SampleDirectory, make_daemon: MakeDaemon, state: str
 ) -> None:
     before = _stored(directory)
     directory.files.state.unlink()
@@ -133,5 +134,7 @@ def test_a_lost_state_database_is_reported_and_no_stored_file_is_removed(
         if state == "empty":
             directory.files.state.touch()
         report = "has 7 stored files; nothing was changed. Restore a copy of state.db"
+        with pytest.raises(StorageError, match=report):
+            make_daemon("data")
     assert report in next(directory.verify(repair=True).lines())
     assert _stored(directory) == before

@@ -156,10 +156,17 @@ def test_a_webhook_is_not_delayed_by_a_wall_clock_that_is_set_back(daemon: Daemo
         daemon.wait(lambda: bool(receiver.calls), "the webhook is called")
 
 
-def test_a_lost_index_is_rebuilt_with_the_same_source_ids(working: Daemon, make_daemon: MakeDaemon) -> None:
+@pytest.mark.parametrize("is_there", [False, True])
+def test_a_lost_or_unusable_index_is_rebuilt_with_the_same_source_ids(
+    working: Daemon, make_daemon: MakeDaemon, *, is_there: bool
+) -> None:
     ids = {working.add_ready() for _ in range(3)}
     working.close()
-    shutil.rmtree(working.files.index)
+    (index,) = working.files.index.glob("*.db")
+    if is_there:
+        index.write_bytes(index.read_bytes()[:4096] + bytes(index.stat().st_size - 4096))
+    else:
+        shutil.rmtree(working.files.index)
     daemon = make_daemon()
     assert daemon.loop.run(sweeping.rebuild_lost(daemon.context)) == 1
     assert daemon.search("quay").json()["error"]["code"] == "team_store_maintenance"
