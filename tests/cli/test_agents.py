@@ -96,13 +96,11 @@ def test_search_applies_the_policy_of_the_named_agent(here: RunSvc, monkeypatch:
         (6, "agent_exists"): ("create default",),
         (3, "invalid_agent_profile"): ("create 'x y'", "create x -b nowhere", "create x --top-k 51"),
         (2, "svc_usage"): (
-            *(
-                "create x --scope all",
-                "create x --filters {",
-                f"create x --filters {'[' * 5000}",
-                "create x --top-k few",
-                "create x --threshold nan",
-            ),
+            "create x --scope all",
+            "create x --filters {",
+            f"create x --filters {'[' * 5000}",
+            "create x --top-k few",
+            "create x --threshold nan",
             *("set default", "rm a/b"),
         ),
         (5, "agent_not_found"): ("set nobody --role x", "show nobody"),

@@ -198,19 +198,15 @@ def test_each_of_several_bucket_deletions_is_accounted_for(at_odd: RunSvc, odd: 
 
 #: Commands with a blank name.
 BLANK = (
-    *(
-        "source rm '' --force",
-        "source rm ' ' --force -b b",
-        "source rm a.md -b '' --force",
-        "source detach a.md -b ' '",
-    ),
-    *(
-        "source attach '' -b b",
-        "source retry '' -b b",
-        "source refresh ' '",
-        "source show ''",
-        "source rm a.md '' -b b",
-    ),
+    "source rm '' --force",
+    "source rm ' ' --force -b b",
+    "source rm a.md -b '' --force",
+    "source detach a.md -b ' '",
+    "source attach '' -b b",
+    "source retry '' -b b",
+    "source refresh ' '",
+    "source show ''",
+    "source rm a.md '' -b b",
     *("key revoke '' --force", "key revoke ' ' --force", "webhook resend ''", "webhook resend ' ' --dry-run"),
     *("bucket rm '' --force", "bucket rm ' ' --force", "bucket archive ' '", "bucket set ' ' --name x"),
     *("agent rm ' ' --force", "agent set '' --role x", "agent set hr --bucket ''", "agent create hr --source ''"),

@@ -63,11 +63,6 @@ async def test_content_determines_the_type_despite_the_name_and_the_declared_typ
     assert (extraction.content_type, extraction.chunks[0].page) == ("application/pdf", 1)
 
 
-async def test_deeply_nested_html_is_read(extract: Extract) -> None:
-    page = b"<div>" * 3000 + b"<p>Deep words in the page.</p>"
-    assert "Deep words" in (await extract(page, "deep.html")).text
-
-
 @pytest.mark.parametrize(("module", "word"), ((html, "c d e."), (pdf, "a")))
 async def test_samples_that_warm_up_the_parsers_can_be_read(module: Any, word: str) -> None:
     given = Given(data=module.SAMPLE, filename="", content_type="", limits=CageLimits())

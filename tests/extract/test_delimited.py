@@ -66,17 +66,3 @@ def test_row_with_line_breaks_is_in_one_chunk_with_its_lines() -> None:
     for chunk in chunks:
         assert chunk.line_start is not None
         assert (chunk.line_start - 2) % 4 == 0
-
-
-@pytest.mark.parametrize(
-    "table",
-    (
-        'name,note\nAda,"never closed\nBo,x\n' + "Cy,y\n" * 3000,
-        'a,b\n5" pipe,x\n',
-        'a,b\n"x" y,z\n',
-        "a,b\n" + '"' * 999,
-    ),
-)
-def test_odd_quotes_lose_no_row(table: str) -> None:
-    text = "\n".join(block.text for block in read(table.encode(), "a.csv").blocks)
-    assert [*filter(str.isalnum, text)] == [*filter(str.isalnum, table)]

@@ -64,8 +64,8 @@ def test_text_in_an_undeclared_encoding_is_read_without_loss_and_the_guess_is_na
 
 
 @pytest.mark.parametrize("text", ("The redpoll list is closed.\n", "Grüße aus Köln", "a,b\n1,2\n", "Привет, мир"))
-@pytest.mark.parametrize("codec", ("utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be", "utf-16", "utf-32"))
-def test_text_with_two_or_four_bytes_for_a_character_is_read(text: str, codec: str) -> None:
+@pytest.mark.parametrize("codec", ("utf-8-sig", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be", "utf-16", "utf-32"))
+def test_text_with_a_mark_or_with_two_or_four_bytes_for_a_character_is_read(text: str, codec: str) -> None:
     assert decode(text.encode(codec))[0] == text
 
 

@@ -1,6 +1,6 @@
 """Each format is read in document order with title, headings, pages and lines; others are refused with a reason."""
 
-import json
+import re
 
 import pytest
 
@@ -8,8 +8,8 @@ from svc_daemon.core.text.document_formats import FORMATS
 from svc_daemon.extract.formats import READERS, find_reader
 from svc_daemon.wire.light.error_codes import SourceErrorCode
 from tests import samples
-from tests.extract.compounds import make_ppt
-from tests.extract.opendocuments import cell, make_open_document, table, text_box
+from tests.extract.compounds import make_compound, make_doc, make_ppt
+from tests.extract.opendocuments import TYPE, cell, make_open_document, table, text_box
 from tests.extract.readings import lines, read, refused, shape
 
 UNREADABLE, ENCRYPTED = SourceErrorCode.DOCUMENT_UNREADABLE, SourceErrorCode.DOCUMENT_ENCRYPTED
@@ -38,21 +38,6 @@ def test_text_file_is_read_as_blocks_with_their_lines(
     kind = {"a.txt": "paragraph", "a.py": "code", "a.jsonl": "row"}[name]
     assert shape(document) == [(kind, text, ()) for text in blocks]
     assert lines(document) == places
-
-
-def test_text_is_read_in_its_encoding_and_a_guess_or_invalid_bytes_give_a_warning() -> None:
-    words, german = "Grüße aus Øresund, plain words", "Grüße üü {} und {} Ende"
-    for data, text, warnings in (
-        *((words.encode(codec), words, ()) for codec in ("utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32")),
-        ("Grüße aus Köln".encode("cp1252"), "Grüße aus Köln", ("The text is not UTF-8; it was read as Windows-1252.",)),
-        (
-            german.encode().replace(b"{}", b"\xff"),
-            german.replace("{}", "\ufffd"),
-            ("2 places of the text are not valid utf-8 and were replaced.",),
-        ),
-    ):
-        document = read(data, "a.txt")
-        assert (document.text, document.warnings) == (text, warnings)
 
 
 MARKDOWN = """---
@@ -99,19 +84,6 @@ def test_markdown_is_read_with_headings_items_tables_code_and_lines() -> None:
     assert document.text == MARKDOWN
 
 
-def test_malformed_markdown_loses_no_text() -> None:
-    odd = ("```\nnever closed\n# code", "~~~\ncode\n```\nstill", "---\nno end\n# A", "#\n\n##", "===\n", "-\n-\n")
-    for text in odd:
-        covered = "".join(block.text for block in read(text.encode(), "a.md").blocks)
-        assert [*filter(str.isalnum, covered)] == [*filter(str.isalnum, text)], text
-
-
-def test_pdf_has_page_numbers_and_lists_pages_without_text() -> None:
-    document = read(samples.make_pdf(["First page.", "", "Third page."], title="Log"), "a.pdf")
-    assert [(block.text, block.page) for block in document.blocks] == [("First page.", 1), ("Third page.", 3)]
-    assert (document.title, document.pages, document.pages_without_text) == ("Log", 3, (2,))
-
-
 def test_docx_is_read_in_order_with_headings_and_tables() -> None:
     data = samples.make_docx({"One": "Text one.", "Two": "Text two."}, table=[["a", "b"], ["c", "d"]], title="Doc")
     document = read(data, "a.docx")
@@ -119,20 +91,6 @@ def test_docx_is_read_in_order_with_headings_and_tables() -> None:
     two = [("heading", "Two"), ("paragraph", "Text two."), ("row", "a | b"), ("row", "c | d")]
     assert shape(document) == [(*each, ("One",)) for each in one] + [(*each, ("Two",)) for each in two]
     assert document.title == "Doc"
-
-
-def test_docx_text_inserted_with_tracked_changes_is_read() -> None:
-    assert read(samples.make_docx_with_tracked_words("new words"), "a.docx").text == "Before. new words"
-
-
-def test_pptx_slides_are_pages() -> None:
-    document = read(samples.make_pptx([("Start", "Hello"), ("", ""), ("", "No title")]), "a.pptx")
-    assert [(block.text, block.page, block.headings) for block in document.blocks] == [
-        ("Start", 1, ("Start",)),
-        ("Hello", 1, ("Start",)),
-        ("No title", 3, ()),
-    ]
-    assert (document.pages, document.pages_without_text) == (3, (2,))
 
 
 def test_xlsx_sheets_are_pages_and_columns_are_headings() -> None:
@@ -145,67 +103,88 @@ def test_xlsx_sheets_are_pages_and_columns_are_headings() -> None:
     ]
 
 
-def test_csv_and_tsv_rows_have_their_columns_as_heading_and_their_lines() -> None:
-    document = read(samples.make_csv([["name", "city"], ["Anna", "Rome,\nItaly"], ["Bob", "Oslo"]]), "a.csv")
-    assert [block.headings for block in document.blocks] == [("name, city",)] * 2
-    assert lines(document) == [(1, 1), (2, 4)]
-    assert document.text.startswith('name,city\nAnna,"Rome,\nItaly"')
-    assert read(b"name\tcity\nAnna\tRome\n", "a.tsv").blocks[1].headings == ("name, city",)
-
-
 @pytest.mark.parametrize("table", (b"1,2\n3,4\n", b"only\none\n", b'"a,b\nc",d\n', b"a,,c\n1,2,3\n"))
 def test_csv_first_row_without_column_names_is_a_row(table: bytes) -> None:
     blocks = read(table, "a.csv").blocks
     assert [(block.kind, block.headings) for block in blocks] == [("row", ())]
 
 
-def test_json_escapes_are_decoded_and_lines_are_kept() -> None:
-    data = json.dumps({"café": "naïve \U0001f600", "path": "C:\\temp\nnext"}, indent=1).encode()
-    document = read(data, "a.json")
-    assert document.text.splitlines() == ["{", ' "café": "naïve 😀",', ' "path": "C:\\temp next"', "}"]
-    assert lines(document) == [(1, 4)]
-
-
 @pytest.mark.parametrize(
-    ("json5", "text"),
+    ("data", "text"),
     (
+        ('{\n "caf\\u00e9": "na\\u00efve \\ud83d\\ude00",\n "a": "\\n"\n}', '{\n "café": "naïve 😀",\n "a": " "\n}'),
+        ('{"path": "C:\\\\temp\\nnext"}', '{"path": "C:\\temp next"}'),
         ("// kept\n{a: 'it\\'s'}", "// kept\n{a: 'it's'}"),
         ('{"a": "\\\\u00e9 \\u00e9 \\b\\f"}', '{"a": "\\u00e9 é   "}'),
         ('{"a": "\\ud83d\\ude00 \\ud83d"}', '{"a": "😀  "}'),
     ),
 )
-def test_escapes_of_json5_and_comments_are_read(json5: str, text: str) -> None:
-    assert read(json5.encode(), "a.json").text == text
+def test_escapes_of_json_and_json5_are_decoded_and_lines_are_kept(data: str, text: str) -> None:
+    document = read(data.encode(), "a.json")
+    assert document.text == text
+    assert lines(document) == [(1, 1 + data.count("\n"))]
 
 
-def test_notebook_is_read_with_headings_and_the_output_of_its_code() -> None:
-    text, code, more = "# Tides\n\nAbout them.", "print('```')", "## Low\nEbb"
-    cells = [("markdown", text, ""), ("code", code, "high"), ("markdown", more, "")]
-    document = read(samples.make_notebook(cells), "a.ipynb")
-    kinds = [("heading", 1), ("paragraph", 1), ("code", 1), ("code", 1), ("heading", 2), ("paragraph", 2)]
-    found = [(block.kind, block.headings) for block in document.blocks]
-    assert found == [(kind, ("Tides", "Low")[:depth]) for kind, depth in kinds]
-    assert "high" in document.text
-    assert lines(document) == [(None, None)] * 6
+@pytest.mark.parametrize(
+    ("name", "text"),
+    (
+        ("a.md", "```\nnever closed\n# code"),
+        ("a.md", "~~~\ncode\n```\nstill"),
+        ("a.md", "---\nno end\n# A"),
+        ("a.md", "#\n\n##"),
+        ("a.md", "===\n"),
+        ("a.md", "-\n-\n"),
+        ("a.csv", 'name,note\nAda,"never closed\nBo,x\n' + "Cy,y\n" * 3000),
+        ("a.csv", 'a,b\n5" pipe,x\n'),
+        ("a.csv", 'a,b\n"x" y,z\n'),
+        ("a.csv", "a,b\n" + '"' * 999),
+    ),
+)
+def test_odd_markup_and_quotes_lose_no_text(name: str, text: str) -> None:
+    covered = "".join(block.text for block in read(text.encode(), name).blocks)
+    assert [*filter(str.isalnum, covered)] == [*filter(str.isalnum, text)]
 
 
-def test_unreadable_files_are_refused_with_a_reason() -> None:
-    make_zip = samples.make_zip
-    for data, filename, code, reason in (
+def locked(content: bytes) -> bytes:
+    """The archive with the flag of a password on each member in its list."""
+    return re.sub(rb"(?s)(PK\x01\x02.{4}).", lambda found: found[1] + b"\1", content)
+
+
+_WORD = samples.make_docx({"One": "Text."})
+_DOC, _SLIDES = make_doc("x\r"), [("x", list[str](), "")]
+_TEXT = {"mimetype": f"{TYPE}.text".encode()}
+_LOCKED_TEXT = {**_TEXT, "content.xml": b"\x8f\x00", "META-INF/manifest.xml": b"<m:encryption-data/>"}
+
+
+@pytest.mark.parametrize(
+    ("data", "filename", "code", "reason"),
+    (
         (samples.make_corrupt_pdf(), "a.pdf", UNREADABLE, "PDF is damaged"),
         (samples.make_encrypted_pdf(), "a.pdf", ENCRYPTED, "password"),
         (samples.make_corrupt_docx(), "a.docx", UNREADABLE, "damaged"),
         (samples.make_encrypted_docx(), "a.docx", ENCRYPTED, "password"),
+        (locked(_WORD), "a.docx", ENCRYPTED, "password"),
         (samples.make_docx_bomb(), "a.docx", OVER_LIMIT, "200 MB"),
         (samples.make_executable(), "a.md", UNSUPPORTED, "portable-executable"),
-        (make_zip({"a": b"x"}), "a.zip", UNSUPPORTED, "application/zip"),
-        (make_zip({"word/document.xml": b"<x"}), "a.docx", UNREADABLE, "damaged"),
-        (make_zip({"ppt/presentation.xml": b"<x"}), "a.pptx", UNREADABLE, "damaged"),
-        (make_zip({"xl/workbook.xml": b"<x"}), "a.xlsx", UNREADABLE, "damaged"),
-        (make_zip({"META-INF/container.xml": b"<x"}), "a.epub", UNREADABLE, "damaged"),
+        (samples.make_zip({"a": b"x"}), "a.zip", UNSUPPORTED, "application/zip"),
+        (samples.make_zip({"word/document.xml": b"<x"}), "a.docx", UNREADABLE, "damaged"),
+        (samples.make_zip({"ppt/presentation.xml": b"<x"}), "a.pptx", UNREADABLE, "damaged"),
+        (samples.make_zip({"xl/workbook.xml": b"<x"}), "a.xlsx", UNREADABLE, "damaged"),
+        (samples.make_zip({"META-INF/container.xml": b"<x"}), "a.epub", UNREADABLE, "damaged"),
+        (samples.make_zip(_TEXT), "a.odt", UNREADABLE, "damaged"),
+        (samples.make_zip(_LOCKED_TEXT), "a.odt", ENCRYPTED, "password"),
+        (make_doc("x\r", flags=0x100), "a.doc", ENCRYPTED, "password"),
+        (make_ppt(_SLIDES, token=0xF3D1C4DF), "a.ppt", ENCRYPTED, "password"),
+        (make_compound({"WordDocument": b"\xdb\xa5"}), "a.doc", UNREADABLE, ""),
+        (make_compound({"PowerPoint Document": b""}), "a.ppt", UNREADABLE, ""),
+        (_DOC.replace(b"\xfe\xff\x09\x00", b"\xfe\xff\x00\x00", 1), "a.doc", UNREADABLE, ""),
         (b'{"cells": 1}', "a.ipynb", UNREADABLE, "notebook"),
-    ):
-        assert reason in refused(data, filename, code), (filename, reason)
+    ),
+)
+def test_unreadable_file_is_refused_with_a_reason(
+    data: bytes, filename: str, code: SourceErrorCode, reason: str
+) -> None:
+    assert reason in refused(data, filename, code)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ import pytest
 
 from svc_daemon.extract.builders import FlowDocument
 from svc_daemon.extract.child_limits import CageLimits
-from svc_daemon.extract.documents import ExtractionFailed
 from svc_daemon.extract.extractors import Extractor
 from svc_daemon.extract.formats import Given
 from svc_daemon.extract.formats.html.html import add_markup
@@ -391,8 +390,3 @@ def test_web_page_without_a_main_part_is_read_without_its_menu() -> None:
     assert all(f"Port {number} | Depth {number} metres" in document.text for number in range(300))
     assert "Meaning" in document.text
     assert "Shop" not in document.text
-
-
-def test_entities_of_a_document_are_refused() -> None:
-    with pytest.raises(ExtractionFailed, match="entities"):
-        read(b'<?xml version="1.0"?><!DOCTYPE html [<!ENTITY e "x">]><html>&e;</html>', "a.xhtml")

@@ -285,20 +285,18 @@ def test_compressed_documentation_is_read_like_itself(data: str, name: str) -> N
     (
         *("", "\n\n", "....", "====\n====\n", "--\n", "*\n**\n", ".. \n", "::\n\n  x", "\\section{open\n"),
         *("\\begin{verbatim}\nx", "----\nopen", "#+begin_src\nopen", ".SH", ".TH\n.SH\n", "|===\n", "[[x]]"),
-        *(
-            "\\item",
-            ".TP",
-            "a\n=\n",
-            "=\n",
-            "%\n%",
-            ":x:\n",
-            "////\nopen",
-            "Title\n=====",
-            ".Nm\n.Sh \n.It\n",
-            ".TH {a 1",
-            # Searching for the end of each of these would take minutes.
-            "\\f[" * 50_000,
-        ),
+        "\\item",
+        ".TP",
+        "a\n=\n",
+        "=\n",
+        "%\n%",
+        ":x:\n",
+        "////\nopen",
+        "Title\n=====",
+        ".Nm\n.Sh \n.It\n",
+        ".TH {a 1",
+        # Searching for the end of each of these would take minutes.
+        "\\f[" * 50_000,
     ),
 )
 def test_odd_markup_ends_with_a_document(name: str, text: str) -> None:

@@ -64,7 +64,7 @@ def test_notebook_of_version_3_is_read() -> None:
         {"cell_type": "markdown", "source": "About birds."},
         {
             "cell_type": "code",
-            "input": ["count()"],
+            "input": ["s = '''\n", "```\n", "'''"],
             "outputs": [
                 {"output_type": "stream", "stream": "stdout", "text": ["siskin\n"]},
                 {"output_type": "pyout", "text": ["42"], "html": ["<b>forty</b><p>two</p>"]},
@@ -76,8 +76,16 @@ def test_notebook_of_version_3_is_read() -> None:
     ]
     document = read(json.dumps({"nbformat": 3, "worksheets": [{"cells": cells}]}).encode(), "a.ipynb")
     texts = [block.text.strip("`\n") for block in document.blocks]
-    assert texts == ["## Study", "About birds.", "count()", "siskin", "forty\n\ntwo", "plain only", "E: wagtail"]
-    assert {block.headings for block in document.blocks} == {("Study",)}
+    assert texts == [
+        "## Study",
+        "About birds.",
+        "s = '''\n```\n'''",
+        "siskin",
+        "forty\n\ntwo",
+        "plain only",
+        "E: wagtail",
+    ]
+    assert {(block.headings, block.line_start) for block in document.blocks} == {(("Study",), None)}
 
 
 def test_broken_cell_costs_only_itself() -> None:

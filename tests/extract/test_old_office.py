@@ -1,14 +1,9 @@
 """Files of old office programs and of Outlook are read as these programs show them."""
 
-import random
 import struct
 
-import pytest
-
-from svc_daemon.extract.documents import ExtractionFailed
-from svc_daemon.wire.light.error_codes import SourceErrorCode
-from tests.extract.compounds import make_compound, make_doc, make_msg, make_ppt
-from tests.extract.readings import read, refused, shape
+from tests.extract.compounds import make_doc, make_msg, make_ppt
+from tests.extract.readings import read, shape
 
 #: Properties of paragraphs: in a table, the end of a row, a heading.
 CELL, ROW_END = struct.pack("<HHB", 0, 0x2416, 1), struct.pack("<HHBHB", 0, 0x2416, 1, 0x2417, 1)
@@ -72,41 +67,3 @@ def test_msg_without_a_plain_body_is_read_from_its_html_or_rtf() -> None:
     # Eleven letters that are known to all programs, then ten as they are.
     packed = struct.pack("<II4sI", 0, 21, b"LZFu", 0) + b"\x01\x00\x09" + b" Rich\\p" + b"\x00ar}"
     assert read(make_msg({"0037": "A"}, streams={"10090102": packed}), "a.msg").text.endswith("Rich")
-
-
-@pytest.mark.parametrize(
-    ("data", "name", "code"),
-    (
-        (make_doc("x\r", flags=0x100), "a.doc", SourceErrorCode.DOCUMENT_ENCRYPTED),
-        (make_ppt([("x", [], "")], token=0xF3D1C4DF), "a.ppt", SourceErrorCode.DOCUMENT_ENCRYPTED),
-        (make_compound({"WordDocument": b"\xdb\xa5"}), "a.doc", SourceErrorCode.DOCUMENT_UNREADABLE),
-        (make_compound({"PowerPoint Document": b""}), "a.ppt", SourceErrorCode.DOCUMENT_UNREADABLE),
-        (
-            make_doc("x\r").replace(b"\xfe\xff\x09\x00", b"\xfe\xff\x00\x00", 1),
-            "a.doc",
-            SourceErrorCode.DOCUMENT_UNREADABLE,
-        ),
-    ),
-)
-def test_locked_and_damaged_files_are_refused_with_a_reason(data: bytes, name: str, code: SourceErrorCode) -> None:
-    refused(data, name, code)
-
-
-@pytest.mark.parametrize(
-    ("data", "name"),
-    (
-        (make_doc("Report\rOne\x07Two\x07\x07", "\x02Note\r", looks=[(0, 3, 0x083C)]), "a.doc"),
-        (make_ppt([("Sales", ["Up"], "Slowly")]), "a.ppt"),
-        (make_msg({"0037": "A", "1000": "B"}, attachments=["c"]), "a.msg"),
-    ),
-)
-def test_changed_bytes_end_with_text_or_a_reason(data: bytes, name: str) -> None:
-    chance = random.Random(7)
-    for _ in range(300):
-        changed = bytearray(data)
-        for _ in range(chance.randrange(1, 9)):
-            changed[chance.randrange(8, len(data))] = chance.randrange(256)
-        try:
-            read(bytes(changed), name)
-        except ExtractionFailed as failed:
-            assert failed.message

@@ -1,14 +1,10 @@
 """OpenDocument files are read as their readers see them, in every variant, and damaged or locked ones say so."""
 
-import random
-
 import pytest
 
 from svc_daemon.core.text.media_types import detect
-from svc_daemon.extract.documents import ExtractionFailed
-from svc_daemon.wire.light.error_codes import SourceErrorCode
 from tests.extract.opendocuments import TYPE, cell, make_flat, make_open_document, part, style, table, text_box
-from tests.extract.readings import read, refused, shape
+from tests.extract.readings import read, shape
 from tests.samples import make_zip, replaced
 
 NUMBERS = "".join(
@@ -312,35 +308,14 @@ def test_type_is_found_from_the_bytes_however_they_name_it(kind: str, name: str)
     assert detect(flat) == detect(flat, "a.xml") == f"{TYPE}.text-flat-xml"
 
 
-def test_locked_and_damaged_files_are_refused_with_a_reason_and_a_damaged_part_costs_itself() -> None:
-    data = make_open_document("text", "<text:p>Seen</text:p>")
-    locked = make_zip(
-        {
-            "mimetype": f"{TYPE}.text".encode(),
-            "content.xml": b"\x8f\x00",
-            "META-INF/manifest.xml": b"<m:encryption-data/>",
-        }
-    )
-    assert "password" in refused(locked, "a.odt", SourceErrorCode.DOCUMENT_ENCRYPTED)
-    without = make_zip({"mimetype": f"{TYPE}.text".encode()})
-    assert "damaged" in refused(without, "a.odt", SourceErrorCode.DOCUMENT_UNREADABLE)
-    document = read(replaced(data, "styles.xml", b"<broken"), "a.odt")
+def test_damaged_part_costs_itself() -> None:
+    document = read(replaced(make_open_document("text", "<text:p>Seen</text:p>"), "styles.xml", b"<broken"), "a.odt")
     assert (document.text, len(document.warnings)) == ("Seen", 1)
 
 
-def test_deep_nesting_and_changed_bytes_end_with_text_or_a_reason() -> None:
+def test_deep_nesting_ends_with_text_or_a_warning() -> None:
     deep = "<text:section>" * 1500 + "<text:p>Deep</text:p>" + "</text:section>" * 1500
     assert text_of("text", deep) == "Deep"
     tables = "<table:table><table:table-row><table:table-cell>" * 300
     nested = tables + "</table:table-cell></table:table-row></table:table>" * 300
     assert read(make_open_document("text", f"<text:p>A</text:p>{nested}"), "a.odt").warnings
-    chance = random.Random(7)
-    data = make_flat("text", table(cell("a", 'table:number-rows-spanned="2"')) + "<text:p>b<text:s/>c</text:p>" * 9)
-    for _ in range(300):
-        changed = bytearray(data)
-        for _ in range(chance.randrange(1, 9)):
-            changed[chance.randrange(len(data))] = chance.randrange(256)
-        try:
-            read(bytes(changed), "a.fodt")
-        except ExtractionFailed as failed:
-            assert failed.message

@@ -1,10 +1,7 @@
 """PDFs are read as their pages show them: forms, notes, columns, broken words, and what nobody sees kept apart."""
 
-import random
-
 import pytest
 
-from svc_daemon.extract.documents import ExtractionFailed
 from tests.extract.pdfs import PICTURE, field, lines, make_page, note
 from tests.extract.readings import read
 from tests.samples import make_pdf
@@ -198,20 +195,6 @@ def test_text_in_a_layer_that_is_switched_off_is_kept_apart() -> None:
 )
 def test_title_that_a_program_has_filled_in_is_none(title: str, expected: str | None) -> None:
     assert read(make_pdf(["Words."], title=title), "a.pdf").title == expected
-
-
-def test_changed_bytes_end_with_text_or_a_reason() -> None:
-    chance = random.Random(7)
-    fields = [field("Tx", "/V (Quellmalz)"), note("Text", "Ask"), note("FreeText", "Typed", "/DA (/Helv 10 Tf 0 g)")]
-    data = make_page(in_rows(LEFT, RIGHT) + lines("unseen", before="3 Tr"), annotations=fields)
-    for _ in range(300):
-        changed = bytearray(data)
-        for _ in range(chance.randrange(1, 9)):
-            changed[chance.randrange(len(data))] = chance.randrange(256)
-        try:
-            read(b"%PDF-1.7" + bytes(changed[8:]), "a.pdf")
-        except ExtractionFailed as failed:
-            assert failed.message
 
 
 @pytest.mark.parametrize("across", (90.4, 91.5, 97))

@@ -171,10 +171,8 @@ def test_lost_slide_costs_itself_and_variants_are_read() -> None:
     assert document.warnings[-1] == "Slide 1 can't be read."
     usual = b"vnd.openxmlformats-officedocument.presentationml.presentation.main"
     for kind in (
-        *(
-            "vnd.openxmlformats-officedocument.presentationml.slideshow",
-            "vnd.openxmlformats-officedocument.presentationml.template",
-        ),
+        "vnd.openxmlformats-officedocument.presentationml.slideshow",
+        "vnd.openxmlformats-officedocument.presentationml.template",
         *(f"vnd.ms-powerpoint.{name}.macroEnabled" for name in ("presentation", "slideshow", "template")),
     ):
         other = {name: content.replace(usual, f"{kind}.main".encode()) for name, content in parts.items()}

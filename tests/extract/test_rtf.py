@@ -1,10 +1,7 @@
 """RTF files are read as a word processor shows them, in every code page."""
 
-import random
-
 import pytest
 
-from svc_daemon.extract.documents import ExtractionFailed
 from tests.extract.readings import read, shape
 
 HEAD = (
@@ -90,18 +87,8 @@ def test_text_that_is_not_shown_is_kept_apart(body: str, reason: str) -> None:
     assert [(each.text, each.reason) for each in document.hidden] == [("secret", reason)]
 
 
-def test_deep_groups_and_changed_bytes_end_with_text_or_a_reason() -> None:
+def test_deep_groups_are_read() -> None:
     assert read(b"{\\rtf1 " + b"{" * 50_000 + b"Deep" + b"}" * 50_000, "a.rtf").text == "Deep"
-    chance = random.Random(7)
-    data = (HEAD + r"\pard\s1 A\par\trowd\cellx9\intbl \u99?\'82\cell\row{\footnote b}\pard{\v c}d\par}").encode()
-    for _ in range(500):
-        changed = bytearray(data)
-        for _ in range(chance.randrange(1, 9)):
-            changed[chance.randrange(6, len(data))] = chance.randrange(256)
-        try:
-            read(bytes(changed), "a.rtf")
-        except ExtractionFailed as failed:
-            assert failed.message
 
 
 @pytest.mark.parametrize(

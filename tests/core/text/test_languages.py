@@ -17,42 +17,26 @@ LANGUAGES = [
     *(("en", "The agreement is renewed each year unless one of the parties ends it."), ("en", "Vacation policy")),
     *(("en", "Łódź is a city in Poland with a long history of textiles."), ("en", "import os\nfrom a import b")),
     *(("ar", "يجب على كل موظف تقديم طلب الإجازة قبل شهر من السفر"), ("", ""), ("", "1.0.21 + 3")),
-    *(
-        ("da", "Du skal søge om ferie mindst en måned før afrejse."),
-        ("no", "Ansatte må søke om ferie minst en måned før."),
-    ),
-    *(
-        ("de", "Der Vertrag verlängert sich um ein Jahr."),
-        ("el", "Η εταιρεία ιδρύθηκε το 1998 και έχει 200 υπαλλήλους."),
-    ),
-    *(
-        ("es", "Los empleados deben pedir vacaciones con un mes."),
-        ("fi", "Yritys perustettiin ja sillä on työntekijää."),
-    ),
-    *(
-        ("fr", "Les salariés demandent leurs congés un mois avant."),
-        ("hu", "A szabadságot legalább egy hónappal kell kérni."),
-    ),
-    *(
-        ("it", "I dipendenti devono chiedere le ferie un mese prima."),
-        ("nl", "Het bedrijf werd opgericht en heeft nu 200."),
-    ),
-    *(
-        ("pt", "Os funcionários devem pedir férias com um mês."),
-        ("ro", "Angajații trebuie să ceară concediul cu o lună."),
-    ),
+    ("da", "Du skal søge om ferie mindst en måned før afrejse."),
+    ("no", "Ansatte må søke om ferie minst en måned før."),
+    ("de", "Der Vertrag verlängert sich um ein Jahr."),
+    ("el", "Η εταιρεία ιδρύθηκε το 1998 και έχει 200 υπαλλήλους."),
+    ("es", "Los empleados deben pedir vacaciones con un mes."),
+    ("fi", "Yritys perustettiin ja sillä on työntekijää."),
+    ("fr", "Les salariés demandent leurs congés un mois avant."),
+    ("hu", "A szabadságot legalább egy hónappal kell kérni."),
+    ("it", "I dipendenti devono chiedere le ferie un mese prima."),
+    ("nl", "Het bedrijf werd opgericht en heeft nu 200."),
+    ("pt", "Os funcionários devem pedir férias com um mês."),
+    ("ro", "Angajații trebuie să ceară concediul cu o lună."),
     *(("ru", "Компания была основана в 1998 году."), ("sv", "Anställda måste ansöka om semester före avresan.")),
     *(("ta", "நிறுவனம் தொடங்கப்பட்டது மற்றும் இன்று உள்ளனர்."), ("tr", "Çalışanlar izin için en az bir ay önce başvurmalıdır.")),
     # Languages without stems, some of which share words with those above.
     *(("", "Firma została założona w 1998 roku i ma dziś 200 pracowników."), ("", "今日は雨が降ります。")),
-    *(
-        ("", "Společnost byla založena v roce 1998 a dnes má zaměstnance."),
-        ("", "Фирмата е основана през 1998 г. и има 200."),
-    ),
-    *(
-        ("", "Компанію було засновано, і сьогодні в ній працює 200."),
-        ("", "شرکت در سال ۱۹۹۸ تأسیس شد و امروز کارمند دارد"),
-    ),
+    ("", "Společnost byla založena v roce 1998 a dnes má zaměstnance."),
+    ("", "Фирмата е основана през 1998 г. и има 200."),
+    ("", "Компанію було засновано, і сьогодні в ній працює 200."),
+    ("", "شرکت در سال ۱۹۹۸ تأسیس شد و امروز کارمند دارد"),
 ]
 
 
@@ -63,24 +47,18 @@ def test_a_language_is_guessed_from_its_common_words(language: str, text: str) -
 
 #: Words of a language, and other forms of them.
 STEMS = [
-    *(
-        ("en", "contracts", "contract"),
-        ("de", "Verträgen", "Vertrag"),
-        ("fr", "élevées", "élevé"),
-        ("es", "gatos", "gato"),
-    ),
-    *(
-        ("ru", "книгами", "книга"),
-        ("fi", "taloissa", "talo"),
-        ("tr", "evler", "ev"),
-        ("nl", "lichamelijke", "lichamelijk"),
-    ),
-    *(
-        ("pt", "meninos", "menino"),
-        ("it", "gatti", "gatto"),
-        ("sv", "jaktkarlarne", "jaktkarl"),
-        ("hu", "házak", "ház"),
-    ),
+    ("en", "contracts", "contract"),
+    ("de", "Verträgen", "Vertrag"),
+    ("fr", "élevées", "élevé"),
+    ("es", "gatos", "gato"),
+    ("ru", "книгами", "книга"),
+    ("fi", "taloissa", "talo"),
+    ("tr", "evler", "ev"),
+    ("nl", "lichamelijke", "lichamelijk"),
+    ("pt", "meninos", "menino"),
+    ("it", "gatti", "gatto"),
+    ("sv", "jaktkarlarne", "jaktkarl"),
+    ("hu", "házak", "ház"),
 ]
 
 

@@ -25,10 +25,8 @@ CASES = [
     ("See Dr. Smith, e.g. on Jan. 5. Then go.", ["See Dr. Smith, e.g. on Jan. 5.", "Then go."]),
     ("See No. 4. The answer is no. Go.", ["See No. 4.", "The answer is no.", "Go."]),
     ("J. Smith came. It was 1980. Then 3.5 days.", ["J. Smith came.", "It was 1980.", "Then 3.5 days."]),
-    *(
-        ("One.[3] Two. [4] Three.", ["One.[3]", "Two. [4]", "Three."]),
-        ("日本語です。次の文。", ["日本語です。", "次の文。"]),
-    ),
+    ("One.[3] Two. [4] Three.", ["One.[3]", "Two. [4]", "Three."]),
+    ("日本語です。次の文。", ["日本語です。", "次の文。"]),
 ]
 
 

@@ -1,0 +1,96 @@
+"""Files with random damage end with text or with a reason, and never with another exception."""
+
+import io
+import random
+import zipfile
+
+import pytest
+
+from svc_daemon.extract.documents import ExtractionFailed
+from tests import samples
+from tests.extract import opendocuments
+from tests.extract.compounds import make_doc, make_msg, make_ppt
+from tests.extract.office_files import CHART, DIAGRAM, relation, relations, zipped
+from tests.extract.pdfs import field, lines, make_page, note
+from tests.extract.readings import read
+from tests.extract.test_pdf import LEFT, RIGHT, in_rows
+from tests.extract.test_rtf import HEAD
+
+_PIECES = [
+    *b'-1 999999999999 & < " 1e999 </w:tbl> <w:p> </v> ;;'.split(),
+    b"",
+    b"\0",
+    b"\xff",
+]
+_ARCHIVES = {
+    "a.docx": samples.make_docx({"One": "Text.", "Two": "Text."}, table=[["a", "b"], ["c", "d"]], title="Doc"),
+    "a.pptx": samples.make_pptx([("Start", "Hello"), ("", ""), ("End", "Bye")]),
+    "a.xlsx": samples.make_xlsx({"Ships": [["name", "draught"], ["Anna", 2.5], ["Bob", 3.0]]}),
+}
+
+
+def is_read(data: bytes, name: str) -> bool:
+    """Whether the file has text; if it has not, the failure must have a reason."""
+    try:
+        read(data, name)
+    except ExtractionFailed as failed:
+        assert failed.message
+        return False
+    return True
+
+
+def damaged(content: bytes, chance: random.Random) -> bytes:
+    out = bytearray(content)
+    for _ in range(chance.randint(1, 5)):
+        at = chance.randrange(len(out) + 1)
+        other = chance.randrange(len(out) + 1)
+        action = chance.randrange(3)
+        if action == 0:
+            del out[at : at + chance.randint(1, 60)]
+        else:
+            out[at:at] = chance.choice(_PIECES) if action == 1 else out[other : other + chance.randint(1, 200)]
+    return bytes(out)
+
+
+@pytest.mark.parametrize("name", _ARCHIVES)
+def test_damaged_part_or_archive_ends_with_text_or_a_reason(name: str) -> None:
+    chance = random.Random(30)
+    with zipfile.ZipFile(io.BytesIO(_ARCHIVES[name])) as archive:
+        parts = {each: archive.read(each) for each in archive.namelist()}
+    if name == "a.xlsx":
+        own = relations(relation("d", "drawing", "../drawings/d.xml"), relation("c", "comments", "../c.xml"))
+        parts |= {"xl/worksheets/_rels/sheet1.xml.rels": own.encode(), "xl/drawings/d.xml": CHART.encode()}
+        parts["xl/c.xml"] = DIAGRAM.encode()
+    ends = []
+    for number in range(48):
+        part = chance.choice([each for each in parts if each.endswith((".xml", ".rels"))])
+        whole = zipped({**parts, part: damaged(parts[part], chance)})
+        ends.append(is_read(whole if number % 6 else damaged(_ARCHIVES[name], chance), name))
+    assert sum(ends) > len(ends) / 2, "most damage costs only a part"
+    assert not all(ends)
+
+
+_FIELDS = [field("Tx", "/V (Quellmalz)"), note("Text", "Ask"), note("FreeText", "Typed", "/DA (/Helv 10 Tf 0 g)")]
+_TABLE = opendocuments.table(opendocuments.cell("a", 'table:number-rows-spanned="2"'))
+#: Files, and how many of their first bytes are not changed, by which they are known.
+_FILES = {
+    "a.pdf": (make_page(in_rows(LEFT, RIGHT) + lines("unseen", before="3 Tr"), annotations=_FIELDS), 8),
+    "a.rtf": (
+        HEAD.encode() + rb"\pard\s1 A\par\trowd\cellx9\intbl \u99?\'82\cell\row{\footnote b}\pard{\v c}d\par}",
+        6,
+    ),
+    "a.fodt": (opendocuments.make_flat("text", f"{_TABLE}{'<text:p>b<text:s/>c</text:p>' * 9}"), 0),
+    "a.doc": (make_doc("Report\rOne\x07Two\x07\x07", "\x02Note\r", looks=[(0, 3, 0x083C)]), 8),
+    "a.ppt": (make_ppt([("Sales", ["Up"], "Slowly")]), 8),
+    "a.msg": (make_msg({"0037": "A", "1000": "B"}, attachments=["c"]), 8),
+}
+
+
+@pytest.mark.parametrize("name", _FILES)
+def test_changed_bytes_end_with_text_or_a_reason(name: str) -> None:
+    chance, (data, first) = random.Random(7), _FILES[name]
+    for _ in range(300):
+        changed = bytearray(data)
+        for _ in range(chance.randrange(1, 9)):
+            changed[chance.randrange(first, len(data))] = chance.randrange(256)
+        is_read(bytes(changed), name)
