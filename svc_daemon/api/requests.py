@@ -10,7 +10,8 @@ from pydantic import BaseModel
 from starlette.requests import Request
 
 from svc_daemon.api.bodies import Model, read_model, read_optional_model
-from svc_daemon.core.json_bodies import fingerprint, refusal
+from svc_daemon.core.idempotency import fingerprint
+from svc_daemon.core.json_bodies import refusal
 from svc_daemon.core.uploads.destination_buckets import in_path
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations.shared.authorization import authenticate, require

@@ -23,7 +23,7 @@ from svc_daemon.api.requests import (
 from svc_daemon.api.responses import mark_replayed, respond, view_destinations, would_create
 from svc_daemon.core import ids
 from svc_daemon.core.access import api_keys
-from svc_daemon.core.json_bodies import fingerprint
+from svc_daemon.core.idempotency import fingerprint
 from svc_daemon.core.uploads.batches import DELETED
 from svc_daemon.core.uploads.manifests import join_files, refuse_unhashed
 from svc_daemon.errors import ERRORS, ServiceError

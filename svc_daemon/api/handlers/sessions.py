@@ -24,7 +24,7 @@ from svc_daemon.api.requests import (
 from svc_daemon.api.responses import mark_replayed, respond, view_destinations, would_create
 from svc_daemon.core import ids
 from svc_daemon.core.access import api_keys
-from svc_daemon.core.json_bodies import fingerprint
+from svc_daemon.core.idempotency import fingerprint
 from svc_daemon.core.uploads import sessions as rules
 from svc_daemon.core.uploads.source_fields import check_description, check_sha256, choose_title, clean_file_name
 from svc_daemon.errors import ServiceError

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from svc_daemon.core import ids, lanes, readiness
 from svc_daemon.core.access import api_keys
-from svc_daemon.core.json_bodies import fingerprint
+from svc_daemon.core.idempotency import fingerprint
 from svc_daemon.core.uploads.source_fields import Description
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import CommitUnknown, ServiceError, StorageError

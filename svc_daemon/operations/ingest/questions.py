@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from svc_daemon.core import readiness
-from svc_daemon.core.json_bodies import fingerprint
+from svc_daemon.core.idempotency import fingerprint
 from svc_daemon.core.uploads.questions import CONTENT_TYPE, FILE_NAME, question_text
 from svc_daemon.core.uploads.source_fields import Description
 from svc_daemon.operations.ingest.files import FileUpload, admit, check_replaces, commit_source, keep_source, new_source

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
-from svc_daemon.core import json_bodies
+from svc_daemon.core import idempotency
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError
 from svc_daemon.process.contexts import Context
@@ -36,7 +36,7 @@ class Creation:
 def check_key(context: Context, idempotency_key: str | None) -> str | None:
     """Return the idempotency key; raises `invalid_idempotency_key` if its format is wrong."""
     limit = context.limits.idempotency_key_characters
-    if idempotency_key is not None and not json_bodies.is_key(idempotency_key, limit):
+    if idempotency_key is not None and not idempotency.is_key(idempotency_key, limit):
         raise ServiceError(
             ErrorCode.INVALID_IDEMPOTENCY_KEY,
             f"The idempotency key must be 1 to {limit} visible ASCII characters.",
@@ -94,7 +94,7 @@ def find_earlier(context: Context, request: Creation) -> Creation | None:
     stored = context.look(lambda connection: find_answer(connection, request.key.id, key, oldest))
     if stored is None:
         return None
-    if not json_bodies.is_repeat((request.route, request.fingerprint), (stored.route, stored.fingerprint)):
+    if not idempotency.is_repeat((request.route, request.fingerprint), (stored.route, stored.fingerprint)):
         raise ServiceError(ErrorCode.IDEMPOTENCY_KEY_CONFLICT)
     return replace(request, body=stored.body, replayed=True)
 
