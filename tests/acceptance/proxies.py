@@ -30,24 +30,20 @@ class Proxy:
     def __exit__(self, *_: object) -> None:
         self._listener.close()
 
-    def number_connection(self) -> int:
-        """Return the number that `forward` gets for a connection; called for each connection in order."""
-        return 0
-
-    def forward(self, number: int, client: socket.socket, target: socket.socket) -> None:
+    def forward(self, client: socket.socket, target: socket.socket) -> None:
         raise NotImplementedError
 
     def _accept(self) -> None:
         with suppress(OSError):
             while True:
                 client, _ = self._listener.accept()
-                threading.Thread(target=self._serve, args=(client, self.number_connection()), daemon=True).start()
+                threading.Thread(target=self._serve, args=(client,), daemon=True).start()
 
-    def _serve(self, client: socket.socket, number: int) -> None:
+    def _serve(self, client: socket.socket) -> None:
         with client, suppress(OSError), socket.create_connection(("127.0.0.1", self._target_port)) as target:
             threading.Thread(target=_pump, args=(target, client), daemon=True).start()
             try:
-                self.forward(number, client, target)
+                self.forward(client, target)
             finally:
                 # This ends the pump thread's read, so that leaving the block closes or resets the connection.
                 target.shutdown(socket.SHUT_RD)
@@ -61,30 +57,12 @@ class CuttingProxy(Proxy):
         #: How many bytes each of the next connections may send; connections after these are not cut.
         self.budgets = budgets
         self.cuts = 0
-        #: How many bytes each connection has sent, in order, and how many of them are its first request head.
-        self.forwarded: list[int] = []
-        self.heads: list[int] = []
         #: Decides whether a cut resets or closes the connection.
         self._random = random.Random(1)
 
-    def body_bytes(self, number: int) -> int:
-        """Return how many bytes the connection has sent after its first request head."""
-        return self.forwarded[number] - self.heads[number]
-
-    def number_connection(self) -> int:
-        self.heads.append(0)
-        self.forwarded.append(0)
-        return len(self.forwarded) - 1
-
-    def forward(self, number: int, client: socket.socket, target: socket.socket) -> None:
+    def forward(self, client: socket.socket, target: socket.socket) -> None:
         budget = self.budgets.pop(0) if self.budgets else None
-        begun = b""
         while data := client.recv(CHUNK_BYTES if budget is None else min(CHUNK_BYTES, budget)):
-            self.forwarded[number] += len(data)
-            if b"\r\n\r\n" not in begun:
-                begun += data
-                head, end, _ = begun.partition(b"\r\n\r\n")
-                self.heads[number] = len(head) + len(end)
             target.sendall(data)
             if budget is not None and (budget := budget - len(data)) == 0:
                 self._cut(client, target)
@@ -110,7 +88,7 @@ class HoldingProxy(Proxy):
         #: Set when the budget is spent.
         self.holds = threading.Event()
 
-    def forward(self, number: int, client: socket.socket, target: socket.socket) -> None:
+    def forward(self, client: socket.socket, target: socket.socket) -> None:
         # Stalled data is still read, so that the proxy notices when the client closes the connection.
         while data := client.recv(CHUNK_BYTES):
             with self._lock:

@@ -177,11 +177,3 @@ def test_event_stream_that_is_not_read_delays_no_other_follower(installation: In
             wait_until(lambda: len(list_events(client, types="source.ready")) == 50, "all sources are ready")
             ids = [event["id"] for event in list_events(client)]
             assert follower.finish(ids[-1], PATIENCE_S) == ids
-
-
-@pytest.mark.rule("log.expired")
-@pytest.mark.parametrize("accept", ["text/event-stream", "application/json"])
-def test_expired_event_id_is_a_410_for_streams_and_pages_alike(installation: Installation, accept: str) -> None:
-    with installation.client(Accept=accept) as client:
-        refused = client.get("/v1/events", params={"after": "evt_gone"})
-    assert (refused.status_code, refused.json()["error"]["code"]) == (410, "events_expired")

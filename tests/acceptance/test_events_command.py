@@ -1,13 +1,12 @@
 """`svc events` lists past events and follows new ones."""
 
 import json
-import signal
 from pathlib import Path
 
 import pytest
 
 from tests.acceptance.calls import make_bucket, upload
-from tests.acceptance.installations import PATIENCE_S, Installation
+from tests.acceptance.installations import Installation
 from tests.acceptance.sync_folders import count_requests, write
 from tests.cli.odd_servers import serving
 
@@ -30,26 +29,6 @@ def test_events_lists_past_events_with_filters_and_pages(installation: Installat
         installation.svc("events", "--after", "evt_01k00000000000000000000000", "--json").failure[1] == "events_expired"
     )
     assert installation.svc("events", "--follow", "--json").failure == (2, "svc_usage")
-
-
-def test_events_follow_prints_each_event_in_order_until_ctrl_c(installation: Installation, tmp_path: Path) -> None:
-    with installation.client() as client:
-        client.put("/v1/buckets/notes")
-        latest = client.get("/v1/events", params={"after": "latest"}).json()["last_id"]
-    flags = ("--ndjson", "--types", "source.ready", "--after", latest)
-    following = installation.spawn_svc("events", "--follow", *flags)
-    try:
-        titles = [f"{number}.md" for number in range(4)]
-        for title in titles:
-            write(tmp_path, title, f"Words of {title}.")
-            assert installation.svc("upload", title, "-b", "notes", cwd=tmp_path).exit == 0
-        assert following.stdout is not None
-        assert [json.loads(following.stdout.readline())["data"]["title"] for _ in titles] == titles
-        following.send_signal(signal.SIGINT)
-        assert following.wait(PATIENCE_S) == 130
-    finally:
-        following.kill()
-        following.communicate()
 
 
 @pytest.mark.rule("log.follow")

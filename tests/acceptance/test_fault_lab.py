@@ -92,19 +92,6 @@ def test_fault_before_the_effect_stores_nothing_and_after_it_the_file(lab: Lab) 
             assert titles(client, bucket) == ["cut.txt", "refused.txt"]
 
 
-def test_svc_upload_succeeds_despite_injected_cuts_and_rate_limits(lab: Lab, tmp_path: Path) -> None:
-    (tmp_path / "plan.md").write_text("The umber quay.")
-    lab.disturb(
-        'skip = 1\ntimes = 2\nwhen = "after"\ncut = true',
-        'skip = 3\ntimes = 2\ncode = "upload_rate_limited"\ndetails = { retry_after_seconds = 1 }',
-    )
-    uploaded = lab.installation.svc("upload", "plan.md", "-b", "ours", "--json", cwd=tmp_path)
-    assert uploaded.exit == 0, uploaded.stderr
-    lab.disturb()
-    with lab.installation.client() as client:
-        assert titles(client, "ours") == ["plan.md"]
-
-
 def test_injected_delay_is_marked_and_daemon_status_shows_the_fault_lab(lab: Lab) -> None:
     lab.disturb('name = "slow"\nroute = "GET /v1/buckets"\ndelay_s = 0.2\nskip = 1\ntimes = "always"')
     with lab.installation.client() as client:

@@ -8,7 +8,7 @@ import psutil
 from svc_daemon.exits import EXIT_LOCKED
 from tests.acceptance.calls import port_of, take_in
 from tests.acceptance.installations import PATIENCE_S, Installation, process_tree, wait_until
-from tests.conftest import UNLIMITED, MakeInstallation
+from tests.conftest import MakeInstallation
 
 
 def _daemons(installation: Installation) -> list[int]:
@@ -36,19 +36,6 @@ def test_second_daemon_on_the_same_data_directory_exits_as_locked(installation: 
     assert "Another process is using" in installation.printed()
     assert installation.announced == announced
     assert installation.health() is not None
-
-
-def test_two_installations_run_side_by_side_with_separate_keys_and_data(make_installation: MakeInstallation) -> None:
-    left, right = make_installation("left", **UNLIMITED), make_installation("right", **UNLIMITED)
-    for installation in (left, right):
-        installation.start()
-        (installation.root / "notes.md").write_text(f"# Notes\n\nFrom {installation.root.name}.\n")
-        assert installation.svc("upload", "notes.md", "-b", "notes").exit == 0
-    assert left.base_url != right.base_url
-    with right.client(Authorization=f"Bearer {left.key}") as client:
-        assert client.get("/v1/buckets").status_code == 401
-    found = left.svc("search", "notes", "-b", "notes", "--json").json["data"]
-    assert ["From left." in hit["text"] for hit in found] == [True]
 
 
 def test_twenty_concurrent_commands_start_one_daemon(make_installation: MakeInstallation) -> None:

@@ -23,7 +23,7 @@ from tests.acceptance.calls import list_sources, make_bucket, start_post, upload
 from tests.acceptance.forks import ROOT
 from tests.acceptance.installations import PATIENCE_S, Installation, environment, process_tree, wait_until
 from tests.conftest import UNLIMITED, MakeInstallation
-from tests.tools import data_of, http_client, refusal_of, see_the_whole_job
+from tests.tools import data_of, refusal_of, see_the_whole_job
 
 INITIALIZE = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
 
@@ -44,14 +44,6 @@ def run(work: Callable[[], Awaitable[None]]) -> None:
             await work()
 
     asyncio.run(bounded())
-
-
-def test_mcp_client_over_http_uploads_waits_searches_and_cites(shared_installation: Installation) -> None:
-    async def work() -> None:
-        async with http_client(shared_installation.base_url, shared_installation.key) as client:
-            await see_the_whole_job(client)
-
-    run(work)
 
 
 @pytest.mark.rule("legacy.tools")

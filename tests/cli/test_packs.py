@@ -47,7 +47,7 @@ class FlippingProxy(Proxy):
         super().__init__(target_port)
         self._left = at
 
-    def forward(self, number: int, client: socket.socket, target: socket.socket) -> None:
+    def forward(self, client: socket.socket, target: socket.socket) -> None:
         while data := bytearray(client.recv(CHUNK_BYTES)):
             if 0 <= self._left < len(data):
                 data[self._left] ^= 1

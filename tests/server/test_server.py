@@ -73,10 +73,13 @@ def test_start_after_a_kill_removes_stray_files_and_finishes_indexing(installati
         made = [upload(client, "inbox", f"{n}.md", b"The umber quay.\n" * 200).json()["id"] for n in range(20)]
     installation.kill()
     (installation.files.staging / ("0" * 32)).write_bytes(b"x")
-    (installation.files.blobs / f"src_{'0' * 26}").write_bytes(b"x")
+    for number in range(10):
+        (installation.files.blobs / f"src_{number:026}").write_bytes(b"x")
     installation.start()
     with installation.client() as client:
         assert [wait_ended(client, source_id)["ready"] for source_id in made] == [True] * 20
+    checks = {check["check"]: check for check in installation.svc("doctor", "--json").json["checks"]}
+    assert (checks["stored files"]["state"], "10" in checks["stored files"]["text"]) == ("warning", True)
     assert {path.name for path in installation.files.blobs.iterdir()} == set(made)
     assert list(installation.files.staging.iterdir()) == []
 
