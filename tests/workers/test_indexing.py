@@ -4,7 +4,6 @@ import gzip
 
 import pytest
 
-from svc_daemon.extract.documents import WAVE_DOCUMENTS
 from svc_daemon.provider.errors import ProviderFailed
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import Daemon
@@ -12,7 +11,6 @@ from tests.api.holds import allow, refuse
 from tests.workers.rebuilds import adding, contents, delete, wait_gone
 
 BUSY = ProviderFailed("The engine is busy.", retryable=True)
-BROKEN = ProviderFailed("The engine is on fire.", retryable=False)
 
 
 def state_of(daemon: Daemon, source_id: str) -> tuple[str, str, int]:
@@ -88,15 +86,6 @@ def test_a_source_fails_with_the_last_cause_after_three_attempts(working: Daemon
     assert working.task(source_id)["attempt"] == 1
 
 
-@pytest.mark.rule("indexing.failed")
-def test_a_permanent_failure_is_not_retried(working: Daemon) -> None:
-    working.provider.fail("put_documents", BROKEN)
-    source_id = working.add_source()
-    source = working.wait_status(source_id, "failed")
-    assert source["error"] == {"code": "provider_failed", "message": "The engine is on fire.", "retryable": False}
-    assert state_of(working, source_id) == ("failed", "failed", 1)
-
-
 def test_a_source_that_is_deleted_during_indexing_stays_deleted(daemon: Daemon) -> None:
     """With and without a run of the sweeper meanwhile."""
     for workers in (["indexing", "syncing"], ["sweeping"]):
@@ -112,37 +101,6 @@ def test_a_source_that_is_deleted_during_indexing_stays_deleted(daemon: Daemon) 
         wait_gone(daemon, source_id)
         assert (daemon.found("quay"), daemon.count("sources")) == ([ready], 1), workers
         delete(daemon, ready)
-
-
-def test_many_files_of_one_team_do_not_delay_a_file_of_another_team(daemon: Daemon) -> None:
-    theirs = daemon.add_team()
-    daemon.make_bucket(key=theirs)
-    many = [daemon.add_source() for _ in range(WAVE_DOCUMENTS + 12)]
-    one = daemon.add_source(key=theirs)
-    with daemon.provider.held("put_documents") as hold:
-        daemon.start("indexing")
-        hold.wait_entered()
-        daemon.wait(lambda: daemon.source(one, key=theirs)["status"] == "indexing", "the other team's turn")
-        assert [daemon.source(source_id)["status"] for source_id in many].count("queued") == 12
-    daemon.stop()
-
-
-def test_files_of_a_team_are_indexed_in_the_order_of_upload(daemon: Daemon) -> None:
-    made = [daemon.add_source() for _ in range(6)]
-    daemon.start("indexing")
-    for source_id in made:
-        daemon.wait_status(source_id, "active")
-    assert made == sorted(made, key=lambda source_id: str(daemon.task(source_id)["started_at"]))
-
-
-def test_a_stop_requeues_running_tasks_without_counting_an_attempt(working: Daemon) -> None:
-    for _ in range(4):
-        with adding(working) as source_id:
-            working.stop()
-            assert state_of(working, source_id) == ("queued", "queued", 0)
-        working.start()
-        working.wait_ready(source_id)
-        assert working.task(source_id)["attempt"] == 1
 
 
 def test_a_failing_claim_does_not_stop_the_worker(daemon: Daemon) -> None:

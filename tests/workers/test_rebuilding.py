@@ -198,8 +198,11 @@ def test_a_webhook_of_a_source_that_a_detach_makes_ready_is_called_after_the_reb
         daemon.wait(lambda: bool(receiver.calls), "the call")
 
 
-def damaged(make_daemon: MakeDaemon, *, has_its_head: bool) -> tuple[Daemon, set[str]]:
-    """Start a daemon whose index is damaged, with or without an intact head; return it and the ids of its sources."""
+@pytest.mark.index_files
+@pytest.mark.parametrize("has_its_head", [True, False])
+def test_a_search_in_a_damaged_index_triggers_a_rebuild(
+    make_daemon: MakeDaemon, has_its_head: bool, caplog: pytest.LogCaptureFixture
+) -> None:
     daemon = make_daemon()
     daemon.make_bucket()
     daemon.start()
@@ -208,15 +211,7 @@ def damaged(make_daemon: MakeDaemon, *, has_its_head: bool) -> tuple[Daemon, set
     whole = rebuilds.index_file(daemon).read_bytes()
     broken = whole[:8192] + b"\xff" * (len(whole) - 8192) if has_its_head else b"this is not a database" * 500
     rebuilds.index_file(daemon).write_bytes(broken)
-    return make_daemon(), ids
-
-
-@pytest.mark.index_files
-@pytest.mark.parametrize("has_its_head", [True, False])
-def test_a_search_in_a_damaged_index_triggers_a_rebuild(
-    make_daemon: MakeDaemon, has_its_head: bool, caplog: pytest.LogCaptureFixture
-) -> None:
-    daemon, ids = damaged(make_daemon, has_its_head=has_its_head)
+    daemon = make_daemon()
     daemon.start("rebuilding")
     with caplog.at_level(logging.ERROR):
         error = daemon.search("quay").json()["error"]
@@ -225,21 +220,6 @@ def test_a_search_in_a_damaged_index_triggers_a_rebuild(
         daemon.wait(lambda: daemon.search("quay").status_code == 200, "searches work again")
     assert found(daemon) == ids
     assert f"the index of {daemon.team_id} is damaged: it is rebuilt" in caplog.text
-
-
-@pytest.mark.index_files
-def test_an_upload_into_a_damaged_index_triggers_a_rebuild(make_daemon: MakeDaemon) -> None:
-    daemon, ids = damaged(make_daemon, has_its_head=False)
-    daemon.start()
-    uploaded = daemon.add_source()
-
-    def is_searched() -> bool:
-        daemon.advance(5)
-        return daemon.search("quay").status_code == 200 and found(daemon) == {*ids, uploaded}
-
-    daemon.wait(is_searched, "all are found")
-    for source_id in ids:
-        assert (daemon.source(source_id)["ready"], contents(daemon)[source_id][0]) == (True, 1)
 
 
 def test_an_index_that_is_damaged_right_after_a_rebuild_is_rebuilt_again_after_a_pause(

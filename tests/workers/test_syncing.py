@@ -33,14 +33,6 @@ def test_a_failing_sync_is_retried_more_often_than_an_indexing_task(daemon: Daem
     assert daemon.task(source_id)["status"] == "succeeded"
 
 
-def test_a_document_that_is_lost_during_a_sync_is_indexed_again(working: Daemon) -> None:
-    with joining(working) as source_id:
-        first = working.source(source_id)["task"]["id"]
-        working.provider.delete_document(working.team_id, source_id)
-    working.wait_ready(source_id)
-    assert working.source(source_id)["task"]["id"] != first and working.found("quay") == [source_id]
-
-
 def test_a_document_lost_later_is_indexed_again_when_its_source_joins_a_bucket(working: Daemon) -> None:
     source_id = working.add_ready()
     working.provider.delete_document(working.team_id, source_id)
