@@ -20,25 +20,33 @@ from tests.scanned_pages import RECOGNIZER, joined, page, pdf, saved, scan
 MakeScanning = Callable[..., Daemon]
 
 
-@pytest.fixture
-def make_scanning(loop: Loop, tmp_path: Path) -> Iterator[MakeScanning]:
-    """Open daemons that recognise text, with these limits."""
-    opened: list[tuple[Daemon, Extractor]] = []
+@pytest.fixture(scope="module")
+def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder by which the fork server of all tests is known."""
+    return tmp_path_factory.mktemp("recognizing") / "scratch"
 
-    def make(recognizer: str = RECOGNIZER, **limits: int) -> Daemon:
-        extractor = Extractor(
-            tmp_path / f"scratch{len(opened)}", CageLimits(recognizer=recognizer, unrecognized="Install the extra.")
-        )
-        daemon = Daemon(loop, tmp_path / "data", extractor, replace(UNLIMITED, **limits))
-        opened.append((daemon, extractor))
+
+@pytest.fixture(scope="module")
+def recognizing(loop: Loop, scratch: Path) -> Iterator[Extractor]:
+    extractor = Extractor(scratch, CageLimits(recognizer=RECOGNIZER))
+    yield extractor
+    loop.run(extractor.close())
+
+
+@pytest.fixture
+def make_scanning(loop: Loop, recognizing: Extractor, tmp_path: Path) -> Iterator[MakeScanning]:
+    """Open daemons that recognise text, or with another extractor don't, with these limits."""
+    opened: list[Daemon] = []
+
+    def make(extractor: Extractor = recognizing, **limits: int) -> Daemon:
+        opened.append(Daemon(loop, tmp_path / "data", extractor, replace(UNLIMITED, **limits)))
         if len(opened) == 1:
-            daemon.make_bucket()
-        return daemon
+            opened[0].make_bucket()
+        return opened[-1]
 
     yield make
-    for daemon, extractor in opened:
+    for daemon in opened:
         daemon.close()
-        loop.run(extractor.close())
 
 
 @pytest.fixture
@@ -138,19 +146,11 @@ def test_attempts_and_deaths_before_a_page_that_is_read_count_no_more(scanning: 
     assert queue(scanning) == [("suspect", "queued", 0)]
 
 
-def test_a_suspect_goes_back_to_the_other_scans_when_a_page_is_read(scanning: Daemon) -> None:
-    scanning.add_source(joined(scan(1), pdf([page("!wait 600")])), filename="scan.pdf")
-    scanning.write(lambda c: c.execute("UPDATE tasks SET lane = 'suspect'"))
-    scanning.start()
-    scanning.wait(lambda: queue(scanning) == [("scan", "running", 1)], "it is a scan like others")
-    assert pages_read(scanning) == 1
-
-
-def test_a_recogniser_that_was_killed_costs_no_attempt_after_a_page(scanning: Daemon) -> None:
+def test_a_recogniser_that_was_killed_costs_no_attempt_after_a_page(scanning: Daemon, scratch: Path) -> None:
     scanning.start()
     source_id = scanning.add_source(pdf([page("One."), page("!wait 4"), page("Three.")]), filename="scan.pdf")
     scanning.wait(lambda: pages_read(scanning) == 1, "a page is read")
-    (server,) = children_of(None, str(scanning.files.root.parent / "scratch0"))
+    (server,) = children_of(None, str(scratch))
     for child in server.children():
         child.kill()
     scanning.wait_ready(source_id)
@@ -189,13 +189,15 @@ def test_a_scan_of_which_pages_were_not_read_can_be_retried(make_scanning: MakeS
     assert "no page of it lacks text" in after.ask("POST", f"/v1/sources/{source_id}/retry").text
 
 
-def test_a_document_is_read_again_with_the_pages_that_are_stored(make_scanning: MakeScanning) -> None:
+def test_a_document_is_read_again_with_the_pages_that_are_stored(
+    make_scanning: MakeScanning, extractor: Extractor
+) -> None:
     daemon = make_scanning()
     daemon.start()
     source_id = daemon.add_ready(joined(scan(2), scan(1, "ochre")), filename="scan.pdf")
     daemon.close()
     # Even without the recogniser.
-    again = make_scanning(recognizer="")
+    again = make_scanning(extractor)
     again.start()
     text = again.show(f"/v1/sources/{source_id}/text", verify="content")
     assert "ochre quay 1" in text["text"]
@@ -221,15 +223,15 @@ def test_a_scan_from_a_url_is_recognised_again_when_it_changes(scanning: Daemon,
     assert (scanning.found("ochre"), scanning.found("umber"), pages_read(scanning)) == ([source_id], [], 2)
 
 
-def test_a_scan_that_failed_is_read_once_it_can_be(make_scanning: MakeScanning) -> None:
-    before = make_scanning(recognizer="")
+def test_a_scan_that_failed_is_read_once_it_can_be(make_scanning: MakeScanning, extractor: Extractor) -> None:
+    before = make_scanning(extractor)
     before.start()
     ids = [
         before.add_source(scan(1), filename="a.pdf"),
         before.add_source(saved([page("One.")], "PNG"), filename="b.png"),
     ]
-    errors = [before.wait_status(source_id, "failed")["error"] for source_id in ids]
-    assert all("Install the extra." in error["message"] for error in errors)
+    codes = [before.wait_status(source_id, "failed")["error"]["code"] for source_id in ids]
+    assert codes == ["no_extractable_text", "unsupported_format"]
     before.close()
     after = make_scanning()
     after.start()

@@ -11,7 +11,6 @@ import psutil
 import pytest
 
 from svc_daemon.core.lanes import FEW
-from svc_daemon.extract.child_limits import CageLimits
 from svc_daemon.extract.documents import WAVE_DOCUMENTS
 from svc_daemon.extract.extractors import Extractor
 from svc_daemon.operations.index.indexing import WAVE_BYTES, claim_indexing, release_expired
@@ -82,7 +81,7 @@ def killing(scratch: Path) -> Iterator[list[int]]:
 def caged(loop: Loop, tmp_path: Path) -> Iterator[tuple[Daemon, Path]]:
     """A daemon with a fork server of its own, and the folder by which that is known."""
     scratch = tmp_path / "scratch"
-    extractor = Extractor(scratch, CageLimits())
+    extractor = Extractor(scratch)
     daemon = Daemon(loop, tmp_path / "data", extractor, UNLIMITED)
     daemon.make_bucket()
     yield daemon, scratch
@@ -249,8 +248,7 @@ def test_one_file_does_not_wait_for_those_that_came_in_bulk(daemon: Daemon) -> N
     assert (one in claimed[0] + claimed[1], sorted(map(len, claimed))) == (True, [1, FEW])
 
 
-def test_documents_that_take_long_and_small_ones_do_not_wait_for_each_other(caged: tuple[Daemon, Path]) -> None:
-    daemon, _ = caged
+def test_documents_that_take_long_and_small_ones_do_not_wait_for_each_other(daemon: Daemon) -> None:
     large = [daemon.add_source(samples.make_endless_pdf(), filename="a.pdf") for _ in range(4)]
     small = add_wave(daemon, WAVE_DOCUMENTS * 2)
     daemon.start("indexing")
