@@ -1,10 +1,8 @@
 """Tests uploads with takeovers, broken connections, cancels, expiry and disk errors."""
 
 import asyncio
-import errno
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from pathlib import Path
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 from unittest.mock import AsyncMock
 
@@ -14,7 +12,6 @@ from svc_daemon.errors import ServiceError
 from svc_daemon.operations.ingest import sessions as verbs
 from svc_daemon.operations.ingest.sessions import ChunkBody, SessionProgress
 from svc_daemon.operations.remove import sweeping
-from svc_daemon.operations.remove.setting_aside import sort_leftovers
 from svc_daemon.operations.remove.sweeping import expire_sessions
 from svc_daemon.process.locks import session_lock
 from tests.api.answers import body_of, details_of
@@ -121,67 +118,3 @@ def test_the_sweeper_does_not_expire_a_session_with_a_running_put(daemon: Daemon
     daemon.loop.run(asyncio.wait([task]))
     assert [daemon.loop.run(expire_sessions(daemon.context)) for _ in range(2)] == [1, 0]
     assert daemon.part_ids() == []
-
-
-@pytest.mark.folders
-def test_a_start_removes_the_parts_of_ended_sessions_and_no_other_files(daemon: Daemon) -> None:
-    kept, ended = open_session(daemon, DATA), open_session(daemon, DATA)
-    for session in (kept, ended):
-        put_part(daemon, session, DATA, 0, 9)
-    end = "UPDATE uploads SET status = 'canceled' WHERE id = :id"
-    daemon.write(lambda c: c.execute(end, {"id": ended["session_id"]}).rowcount)
-    (daemon.files.parts / "somebody's").write_bytes(b"x")
-    (daemon.files.parts / "lost+found").mkdir()
-    assert daemon.loop.run(sort_leftovers(daemon.context)) == {"removed": 1}
-    assert {path.name for path in daemon.files.parts.iterdir()} == {kept["session_id"], "lost+found", "somebody's"}
-
-
-Refuse = Callable[..., None]
-
-
-@pytest.fixture
-def refuse(monkeypatch: pytest.MonkeyPatch) -> Iterator[Refuse]:
-    """Return a function that makes the next call of `os.<name>` on a part fail with an error."""
-
-    def set_up(name: str, number: int) -> None:
-        real = getattr(os, name)
-        left = iter(range(1))
-
-        def failing(descriptor: int, *rest: object) -> object:
-            if "/parts" in str(Path(f"/proc/self/fd/{descriptor}").readlink()) and next(left, None) is not None:
-                raise OSError(number, os.strerror(number))
-            return real(descriptor, *rest)
-
-        monkeypatch.setattr(os, name, failing)
-
-    yield set_up
-    monkeypatch.undo()
-
-
-@pytest.mark.folders
-def test_a_full_disk_loses_no_acknowledged_bytes(daemon: Daemon, refuse: Refuse) -> None:
-    session = open_session(daemon, DATA)
-    put_part(daemon, session, DATA, 0, 99_999)
-    refuse("write", errno.ENOSPC)
-    details_of(put_part(daemon, session, DATA, 100_000, SIZE - 1), "storage_full")
-    assert part_of(daemon, session) == "bytes=0-99999"
-    finish(daemon, session, 100_000)
-
-
-@pytest.mark.folders
-def test_unsynced_bytes_after_a_kill_are_synced_before_they_are_reported(
-    daemon: Daemon, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    session = open_session(daemon, DATA)
-    part = daemon.files.parts / session["session_id"]
-    part.write_bytes(DATA[:1000])
-    synced: list[str] = []
-    real = os.fsync
-
-    def watched(descriptor: int) -> None:
-        synced.append(str(Path(f"/proc/self/fd/{descriptor}").readlink()))
-        real(descriptor)
-
-    monkeypatch.setattr(os, "fsync", watched)
-    for _ in range(2):
-        assert (part_of(daemon, session), synced) == ("bytes=0-999", [str(part), str(daemon.files.parts)])

@@ -12,7 +12,6 @@ from svc_daemon.errors import StorageError
 from svc_daemon.offline.verify import verify_directory
 from svc_daemon.operations.index.indexing import Failure, IndexingClaim, claim_indexing, fail_indexing
 from svc_daemon.operations.index.rebuilding import rebuild_after
-from svc_daemon.operations.index.syncing import claim_syncs
 from svc_daemon.operations.remove import sweeping
 from svc_daemon.operations.remove.sweeping import expire_sessions
 from svc_daemon.process.indexing_scheduler import IndexingScheduler
@@ -25,7 +24,7 @@ from tests.api.fixtures import MakeDaemon
 from tests.api.sessions import batch_status, finalize, finalize_batch, open_batch, open_session, put, session_path
 from tests.api.sites import Receiver, Site, hosting, receiving
 from tests.provider.samples import make_document
-from tests.workers.rebuilds import add_unsynced, contents, importing
+from tests.workers.rebuilds import contents, importing
 
 BROKEN = ProviderFailed("The engine is on fire.", retryable=True)
 
@@ -119,15 +118,6 @@ def test_reconciling_restores_the_buckets_of_documents(working: Daemon) -> None:
         "the index has the buckets of the state",
     )
     assert (set(working.found("quay")), reconcile(working)) == ({left, joined, same}, 0)
-
-
-def test_a_sync_is_not_delayed_by_a_wall_clock_that_is_set_back(daemon: Daemon) -> None:
-    add_unsynced(daemon)
-    assert recall(daemon) == 0
-    daemon.advance(-3600)
-    assert daemon.loop.run(claim_syncs(daemon.context)) == []
-    assert recall(daemon) == 1
-    assert len(daemon.loop.run(claim_syncs(daemon.context))) == 1
 
 
 def test_an_indexing_retry_is_not_delayed_by_a_wall_clock_that_is_set_back(daemon: Daemon) -> None:
