@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Future
 from pathlib import Path
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import httpx
 import pytest
@@ -69,38 +69,31 @@ def rows_and_blobs(daemon: Daemon) -> tuple[set[str], set[str]]:
     return set(daemon.read(list_all_blobs)), set(daemon.blob_names())
 
 
+def uploading(daemon: Daemon) -> Callable[[], httpx.Response]:
+    file: dict[str, Any] = {"files": {"file": ("a.md", NOTES)}, "headers": {"Idempotency-Key": "k"}}
+    return lambda: daemon.ask("POST", "/v1/buckets/inbox/files", **file)
+
+
+def finalizing(daemon: Daemon) -> Callable[[], httpx.Response]:
+    session = open_session(daemon, NOTES)
+    put_part(daemon, session, NOTES, 0, len(NOTES) - 1)
+    return lambda: finalize(daemon, session)
+
+
 @pytest.mark.sqlite
 @pytest.mark.parametrize("is_stored", [True, False])
-def test_an_upload_with_an_unknown_commit_keeps_its_blob_and_a_retry_ends_with_one_source(
-    losing: LosingDaemon, is_stored: bool
+@pytest.mark.parametrize("prepare", [uploading, finalizing])
+def test_a_request_with_an_unknown_commit_keeps_its_blob_and_a_retry_ends_with_one_source(
+    losing: LosingDaemon, prepare: Callable[[Daemon], Callable[[], httpx.Response]], is_stored: bool
 ) -> None:
-    def upload() -> httpx.Response:
-        file = {"file": ("a.md", NOTES)}
-        return losing.ask("POST", "/v1/buckets/inbox/files", files=file, headers={"Idempotency-Key": "k"})
-
+    send = prepare(losing)
     losing.lose_next(is_stored=is_stored)
-    answer = upload()
+    answer = send()
     details_of(answer, "storage_full")
     assert answer.headers["Retry-After"] == "1"
     rows, blobs = rows_and_blobs(losing)
     assert (len(rows), len(blobs)) == (is_stored, 1)
-    body_of(upload(), 200 if is_stored else 201)
-    rows, blobs = rows_and_blobs(losing)
-    assert (len(rows), rows <= blobs) == (1, True)
-
-
-@pytest.mark.sqlite
-@pytest.mark.parametrize("is_stored", [True, False])
-def test_a_finalize_with_an_unknown_commit_keeps_its_blob_and_a_retry_ends_with_one_source(
-    losing: LosingDaemon, is_stored: bool
-) -> None:
-    session = open_session(losing, NOTES)
-    put_part(losing, session, NOTES, 0, len(NOTES) - 1)
-    losing.lose_next(is_stored=is_stored)
-    details_of(finalize(losing, session), "storage_full")
-    rows, blobs = rows_and_blobs(losing)
-    assert (len(rows), len(blobs)) == (is_stored, 1)
-    body_of(finalize(losing, session), 200 if is_stored else 201)
+    body_of(send(), 200 if is_stored else 201)
     rows, blobs = rows_and_blobs(losing)
     assert (len(rows), rows <= blobs) == (1, True)
 

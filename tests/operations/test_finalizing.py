@@ -207,30 +207,33 @@ def begin(daemon: Daemon, batch: dict[str, Any]) -> "asyncio.Task[object]":
     return daemon.loop.run(work())
 
 
+NEWCOMERS: dict[str, Callable[[Daemon, dict[str, Any]], object]] = {
+    "the pack again": lambda daemon, batch: put(daemon, batch, b"", "bytes */*"),
+    "an item that it has begun": lambda daemon, batch: put(daemon, batch["by_id"]["f3"], ITEMS[3][1]),
+    "an item that it has not reached": lambda daemon, batch: put(daemon, batch["by_id"]["f9"], ITEMS[9][1]),
+    "a cancel": lambda daemon, batch: daemon.ask("DELETE", sessions.session_path(batch["by_id"]["f11"])),
+}
+
+
 @pytest.mark.rule("pack.single")
-def test_a_request_for_an_item_of_a_pack_interrupts_the_pack_which_can_be_resumed(daemon: Daemon) -> None:
-    newcomers: dict[str, Callable[[dict[str, Any]], object]] = {
-        "the pack again": lambda batch: put(daemon, batch, b"", "bytes */*"),
-        "an item that it has begun": lambda batch: put(daemon, batch["by_id"]["f3"], ITEMS[3][1]),
-        "an item that it has not reached": lambda batch: put(daemon, batch["by_id"]["f9"], ITEMS[9][1]),
-        "a cancel": lambda batch: daemon.delete(f"/v1/buckets/inbox/uploads/{batch['by_id']['f11']['session_id']}"),
-    }
-    for name, come in newcomers.items():
-        batch = open_pack(daemon, ITEMS)
-        task = begin(daemon, batch)
-        come(batch)
-        error = task.exception() if task.done() else None
-        assert isinstance(error, ServiceError), name
-        assert (error.code, error.rule.retryable) == ("request_in_progress", True), name
-        kept = CUT if name != "an item that it has begun" else sum(len(data) for _, data in ITEMS[:4])
-        assert part_kept(put(daemon, batch, b"", "bytes */*")) == f"bytes=0-{kept - 1}", name
-        body_of(put(daemon, batch, WHOLE[kept:], f"bytes {kept}-{len(WHOLE) - 1}/*"))
-        ended = finalize_batch(daemon, batch)
-        assert outcomes(ended) == dict.fromkeys(dict(ITEMS), "finalized") | (
-            {"f11": "failed"} if name == "a cancel" else {}
-        )
-        for item in ended["finalized"]:
-            assert stored_bytes(daemon, item["knowledge_id"]) == dict(ITEMS)[item["client_file_id"]], name
+@pytest.mark.parametrize("newcomer", NEWCOMERS)
+def test_a_request_for_an_item_of_a_pack_interrupts_the_pack_which_can_be_resumed(
+    daemon: Daemon, newcomer: str
+) -> None:
+    batch = open_pack(daemon, ITEMS)
+    task = begin(daemon, batch)
+    NEWCOMERS[newcomer](daemon, batch)
+    error = task.exception() if task.done() else None
+    assert isinstance(error, ServiceError)
+    assert (error.code, error.rule.retryable) == ("request_in_progress", True)
+    kept = CUT if newcomer != "an item that it has begun" else sum(len(data) for _, data in ITEMS[:4])
+    assert part_kept(put(daemon, batch, b"", "bytes */*")) == f"bytes=0-{kept - 1}"
+    body_of(put(daemon, batch, WHOLE[kept:], f"bytes {kept}-{len(WHOLE) - 1}/*"))
+    ended = finalize_batch(daemon, batch)
+    failed = {"f11": "failed"} if newcomer == "a cancel" else {}
+    assert outcomes(ended) == dict.fromkeys(dict(ITEMS), "finalized") | failed
+    for item in ended["finalized"]:
+        assert stored_bytes(daemon, item["knowledge_id"]) == dict(ITEMS)[item["client_file_id"]]
 
 
 def test_a_finalize_while_a_pack_is_sent_finalizes_the_items_that_have_arrived(daemon: Daemon) -> None:

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
-from math import inf
 from typing import Any
 
 import pytest
@@ -124,17 +123,6 @@ def test_the_first_lost_lease_makes_a_task_suspect_and_ten_fail_the_source_witho
     assert (after["task_details"]["status"], after["task_details"]["attempt"]) == ("failed", 1)
 
 
-def test_the_next_start_releases_leases_that_have_not_expired(daemon: Daemon, make_daemon: MakeDaemon) -> None:
-    source_id = daemon.add_source()
-    claim(daemon)
-    daemon.close()
-    started = make_daemon()
-    assert release(started, inf) == 1
-    started.start()
-    started.wait_ready(source_id)
-    assert started.task(source_id)["attempt"] == 1
-
-
 def test_a_stale_claim_changes_nothing(daemon: Daemon) -> None:
     source_id = daemon.add_source()
     stale = claim(daemon)
@@ -209,31 +197,29 @@ MEANWHILE: dict[str, tuple[Callable[[Daemon, str], object], bool]] = {
 
 
 @pytest.mark.rule("indexing.active")
+@pytest.mark.parametrize("is_put_first", [False, True], ids=["put after", "put before"])
+@pytest.mark.parametrize("what", MEANWHILE)
 def test_a_source_is_ready_on_completion_only_if_the_index_has_its_current_buckets_and_title(
-    make_daemon: MakeDaemon,
+    daemon: Daemon, what: str, is_put_first: bool
 ) -> None:
-    for what, (change, is_ready) in MEANWHILE.items():
-        for is_put_first in (False, True):
-            daemon = make_daemon(f"{what} {is_put_first}")
-            for slug in ("inbox", "second", "third"):
-                daemon.make_bucket(slug)
-            source_id = daemon.add_source()
-            join(daemon, source_id)
-            held = claim(daemon)
-            entry = put(daemon, held) if is_put_first else None
-            change(daemon, source_id)
-            assert complete(daemon, held, entry or put(daemon, held)), what
-            source = daemon.source(source_id)
-            assert (source["status"], source["ready"]) == ("active", is_ready), (what, is_put_first)
-            marked = daemon.read(lambda c: c.execute("SELECT rechunk FROM sources").fetchone()[0])
-            assert bool(marked) == (what == "rechunked"), what
-            daemon.start()
-            daemon.wait_ready(source_id)
-            daemon.wait(lambda: daemon.count("detachments") == 0, "the index is corrected")  # noqa: B023
-            source = daemon.source(source_id)
-            assert list(contents(daemon)[source_id][1]) == sorted(source["bucket_ids"]), (what, is_put_first)
-            assert daemon.found("vermilion") == ([source_id] if what == "retitled" else []), what
-            daemon.close()
+    change, is_ready = MEANWHILE[what]
+    for slug in ("second", "third"):
+        daemon.make_bucket(slug)
+    source_id = daemon.add_source()
+    join(daemon, source_id)
+    held = claim(daemon)
+    entry = put(daemon, held) if is_put_first else None
+    change(daemon, source_id)
+    assert complete(daemon, held, entry or put(daemon, held))
+    source = daemon.source(source_id)
+    assert (source["status"], source["ready"]) == ("active", is_ready)
+    marked = daemon.read(lambda c: c.execute("SELECT rechunk FROM sources").fetchone()[0])
+    assert bool(marked) == (what == "rechunked")
+    daemon.start()
+    daemon.wait_ready(source_id)
+    daemon.wait(lambda: daemon.count("detachments") == 0, "the index is corrected")
+    assert list(contents(daemon)[source_id][1]) == sorted(daemon.source(source_id)["bucket_ids"])
+    assert daemon.found("vermilion") == ([source_id] if what == "retitled" else [])
 
 
 def test_an_attempt_replaces_the_document_of_an_earlier_attempt(daemon: Daemon) -> None:
