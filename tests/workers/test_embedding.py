@@ -26,14 +26,6 @@ LONG = b"".join(b"# Part %d\n\nThe umber quay was built of grey stone.\n\n" % nu
 HARBOUR = b"# Harbour\n\nThe umber pier was built in 1880.\n"
 
 
-@pytest.fixture
-def shelf(monkeypatch: pytest.MonkeyPatch) -> Shelf:
-    """A shelf with one model; pauses after failures are very short."""
-    for name in ("FIRST_PAUSE_S", "LONGEST_PAUSE_S", "LOOK_S"):
-        monkeypatch.setattr(embedding, name, 0.01)
-    return Shelf()
-
-
 def missing(daemon: Daemon, model: str = "words@1", team_id: str | None = None) -> int:
     return daemon.provider.count_unembedded(team_id or daemon.team_id, model).missing
 

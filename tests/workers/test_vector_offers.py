@@ -15,7 +15,6 @@ from svc_daemon.operations.index.vectors import MOST_DIMENSIONS, SAMPLES, find_o
 from svc_daemon.provider.contract import ChunkText, chunk_id
 from svc_daemon.settings.limits import Limits
 from svc_daemon.store.rows.sources.sources import get_source, update_state
-from svc_daemon.workers import embedding
 from tests.api.answers import body_of
 from tests.api.daemons import Daemon
 from tests.api.embedders import WordEmbedder
@@ -28,13 +27,6 @@ OFFERS = "/v1/buckets/inbox/vectors"
 #: Two passages, about stone and about fish, and the texts that are embedded.
 QUAY = b"# Quay\n\nThe umber quay of stone.\n\n# Fish\n\nThe umber herring.\n"
 TEXTS = ("Notes\nQuay\nThe umber quay of stone.", "Notes\nFish\nThe umber herring.")
-
-
-@pytest.fixture
-def shelf(monkeypatch: pytest.MonkeyPatch) -> Shelf:
-    for name in ("FIRST_PAUSE_S", "LONGEST_PAUSE_S", "LOOK_S"):
-        monkeypatch.setattr(embedding, name, 0.01)
-    return Shelf()
 
 
 def vector_of(text: str) -> bytes:
