@@ -178,16 +178,6 @@ def test_redirect_to_a_blocked_url_is_blocked_and_not_quoted_in_the_error() -> N
     assert server.paths == [f"/{number}" for number in range(len(locations))]
 
 
-def test_redirect_to_an_allowed_address_is_followed() -> None:
-    with (
-        serving(lambda exchange: exchange.answer(body=b"there")) as there,
-        serving(lambda exchange: exchange.answer(302, location=there.url("/x"))) as here,
-    ):
-        policy = AddressPolicy(here.policy.allowed + there.policy.allowed)
-        asyncio.run(Fetcher(policy).fetch(here.url(), Kept()))
-    assert there.paths == ["/x"]
-
-
 class Hanging:
     """A replacement of `getaddrinfo` that signals each lookup and returns when it is released."""
 
