@@ -35,7 +35,8 @@ def test_linking_makes_a_durable_blob_and_keeps_the_part(folder: Folder, monkeyp
     synced = watch_syncs(monkeypatch)
     (folder.files.parts / "upl_a").write_bytes(DATA)
     assert asyncio.run(folder.parts.link({"upl_a": "src_a"}, {})) == {"upl_a": DATA[:8192]}, "what sniffing looks at"
-    assert synced == ["upl_a", "parts", "blobs"]
+    assert asyncio.run(folder.parts.settle("upl_a")) == [len(DATA)]
+    assert synced == ["upl_a", "parts", "blobs"], "what is durable is not synced again"
     assert folder.blobs.path("src_a").read_bytes() == folder.stored() == DATA
 
 
