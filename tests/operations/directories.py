@@ -56,6 +56,11 @@ class SampleDirectory:
     def change_index(self, *statements: str) -> None:
         change(self.index, *statements)
 
+    def stored(self) -> set[bytes]:
+        """Return the contents of all blobs, parts and files that were set aside."""
+        folders = (self.files.blobs, self.files.parts, self.files.aside)
+        return {path.read_bytes() for folder in folders for path in folder.rglob("*") if path.is_file()}
+
     def verify(self, *, read_data: bool = False, repair: bool = False) -> Verdict:
         return verify_directory(self.files.root, read_data=read_data, repair=repair)
 

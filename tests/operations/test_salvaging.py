@@ -5,12 +5,9 @@ from contextlib import closing
 
 import pytest
 
-from svc_daemon.databases.sqlite import SqliteDatabase
-from svc_daemon.errors import StorageError
 from svc_daemon.offline.verify import Verdict
 from svc_daemon.operations.remove.setting_aside import sort_leftovers
 from svc_daemon.operations.remove.sweeping import reconcile_index
-from svc_daemon.store.migrations import migrate
 from tests.api.fixtures import MakeDaemon
 from tests.operations.directories import SampleDirectory
 
@@ -21,12 +18,6 @@ def _forget_all(directory: SampleDirectory) -> None:
     """Delete all rows but those of teams and keys, as in a state that was restored from a very old copy."""
     tables = ("memberships", "tasks", "deliveries", "delivery_attempts", "uploads", "sources", "buckets", "idempotency")
     directory.sql("PRAGMA foreign_keys = OFF", *(f"DELETE FROM {table}" for table in tables))
-
-
-def _stored(directory: SampleDirectory) -> set[bytes]:
-    """Return the contents of all blobs, parts and files that were set aside."""
-    folders = (directory.files.blobs, directory.files.parts, directory.files.aside)
-    return {path.read_bytes() for folder in folders for path in folder.rglob("*") if path.is_file()}
 
 
 def _repaired(directory: SampleDirectory) -> Verdict:
@@ -40,7 +31,7 @@ def _repaired(directory: SampleDirectory) -> Verdict:
 def test_a_repair_recovers_sources_that_an_index_knows_and_sets_the_other_bytes_aside(
     directory: SampleDirectory, make_daemon: MakeDaemon, has_started: bool
 ) -> None:
-    stored = _stored(directory)
+    stored = directory.stored()
     _forget_all(directory)
     if has_started:
         daemon = make_daemon("data")
@@ -56,7 +47,7 @@ def test_a_repair_recovers_sources_that_an_index_knows_and_sets_the_other_bytes_
     aside = verdict.findings.aside
     assert {each.name for each in aside} >= {directory.question, directory.failed, directory.queued, directory.session}
     assert f"set aside: {aside[0].place} ({aside[0].size_bytes} bytes)" in verdict.lines()
-    assert _stored(directory) == stored
+    assert directory.stored() == stored
     daemon = make_daemon("data")
     daemon.loop.run(sort_leftovers(daemon.context))
     daemon.start()
@@ -78,7 +69,7 @@ def test_a_repair_recovers_sources_of_an_unknown_team_under_the_id_of_that_team(
 
 
 def test_a_repair_recovers_sources_from_an_index_that_has_problems_itself(directory: SampleDirectory) -> None:
-    stored = _stored(directory)
+    stored = directory.stored()
     _forget_all(directory)
     directory.change_index("UPDATE totals SET chunks = 99")
     _repaired(directory)
@@ -87,7 +78,7 @@ def test_a_repair_recovers_sources_from_an_index_that_has_problems_itself(direct
         directory.shared,
         directory.imported,
     }
-    assert _stored(directory) == stored
+    assert directory.stored() == stored
 
 
 def test_a_source_with_several_stored_contents_is_set_aside_and_not_recovered(directory: SampleDirectory) -> None:
@@ -118,23 +109,3 @@ def test_a_source_whose_bytes_are_set_aside_is_no_problem(directory: SampleDirec
     (directory.files.blobs / directory.source).rename(day / directory.source)
     assert directory.verify(read_data=True, repair=True).is_whole
     assert (day / directory.source).exists()
-
-
-@pytest.mark.parametrize("state", ["missing", "empty", "new"])
-def test_a_lost_state_database_is_reported_and_no_stored_file_is_removed(
-    directory: SampleDirectory, make_daemon: MakeDaemon, state: str
-) -> None:
-    before = _stored(directory)
-    directory.files.state.unlink()
-    if state == "new":
-        # As an earlier release left it, which created the database before it reported the error.
-        SqliteDatabase(directory.files.state, prepare=migrate).close()
-        report = "I10: the state database is new, and knows none of the 7 stored files"
-    else:
-        if state == "empty":
-            directory.files.state.touch()
-        report = "has 7 stored files; nothing was changed. Restore a copy of state.db"
-        with pytest.raises(StorageError, match=report):
-            make_daemon("data")
-    assert report in next(directory.verify(repair=True).lines())
-    assert _stored(directory) == before

@@ -12,7 +12,6 @@ from svc_daemon.operations.remove.setting_aside import forget_set_aside_files, s
 from svc_daemon.operations.remove.sweeping import reconcile_index
 from svc_daemon.settings.limits import Limits
 from svc_daemon.store.rows.tombstones import create_tombstone
-from tests.api.answers import body_of
 from tests.api.daemons import Daemon
 from tests.api.fixtures import MakeDaemon
 from tests.api.sessions import open_session, put_part
@@ -202,13 +201,3 @@ def test_many_set_aside_files_cause_a_warning_which_says_how_many_the_index_know
     working.stop()
     forget(working, source_id)
     assert "search indexes know 1 of them" in warning()
-
-
-def test_a_blob_that_is_a_symbolic_link_is_not_served_and_not_read(working: Daemon, tmp_path: Path) -> None:
-    source_id = working.add_ready(DATA)
-    blob = working.files.blobs / source_id
-    blob.rename(tmp_path / "theirs")
-    blob.symlink_to(tmp_path / "theirs")
-    assert working.ask("GET", f"/v1/sources/{source_id}/content").status_code == 404
-    reread = working.ask("GET", f"/v1/sources/{source_id}/text", params={"verify": "content"})
-    assert body_of(reread)["content"]["sha256"] is None

@@ -5,17 +5,19 @@ import re
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from svc_daemon.data_directory import DirectoryLocked, NoDirectory, lock_directory
+from svc_daemon.databases.sqlite import SqliteDatabase
 from svc_daemon.errors import StorageError
 from svc_daemon.offline.verify import verify_directory
 from svc_daemon.paths import DataFiles
 from svc_daemon.store import checks
+from svc_daemon.store.migrations import migrate
 from tests.api.daemons import Daemon
 from tests.api.fixtures import MakeDaemon
 from tests.operations.breakages import BROKEN, HALF, Break, overwrite
@@ -202,22 +204,6 @@ def test_a_repair_fails_a_source_without_its_blob_and_a_retry_fails_too(
     assert daemon.wait_status(directory.source, "failed")["error"]["code"] == "stored_bytes_lost"
 
 
-def test_a_repair_rebuilds_a_damaged_index_from_the_stored_bytes(
-    directory: SampleDirectory, make_daemon: MakeDaemon
-) -> None:
-    overwrite(directory.index)
-    assert directory.verify(repair=True).is_whole
-    daemon = make_daemon("data")
-    first_task = daemon.source(directory.source)["task"]
-    assert daemon.source(directory.source)["status"] == "active"
-    daemon.start()
-    daemon.wait_ready(directory.source, directory.shared, directory.imported, directory.question, directory.queued)
-    assert daemon.source(directory.source)["task"] == first_task
-    assert directory.source in daemon.found("umber quay paragraph")
-    daemon.close()
-    assert directory.problems(read_data=True) == []
-
-
 def test_a_repair_keeps_a_foreign_file_in_the_index_folder(directory: SampleDirectory) -> None:
     kept = Path(shutil.copy(directory.index, directory.index.with_name(f"{directory.team} (copy).db")))
     (directory.files.staging / HALF).touch()
@@ -229,39 +215,48 @@ def test_verifying_a_directory_in_use_is_refused(directory: SampleDirectory) -> 
         directory.verify()
 
 
-def test_verifying_a_database_of_an_unsupported_release_is_refused(directory: SampleDirectory) -> None:
-    directory.sql("INSERT INTO _sqlite_migrations (migration_set, name, applied_at) VALUES ('state', 'm999_later', '')")
-    with pytest.raises(StorageError, match="newer release"):
-        directory.verify(repair=True)
-    directory.sql(
-        "DELETE FROM _sqlite_migrations", "INSERT INTO _sqlite_migrations VALUES (1, 'state', 'm012_traces', '')"
-    )
-    with pytest.raises(StorageError, match="before the first release"):
-        directory.verify()
-
-
 def test_verifying_a_missing_directory_is_refused_and_creates_nothing(tmp_path: Path) -> None:
     with pytest.raises(NoDirectory, match="no data directory"):
         verify_directory(DataFiles(tmp_path / "none").root, read_data=False, repair=False)
     assert not (tmp_path / "none").exists()
 
 
+BESIDE_FILES = "has 7 stored files; nothing was changed. Restore a copy of state.db"
+#: What a start finds in place of the state, beside files or without any: what makes it, and how it is reported.
+STATES: dict[str, tuple[Callable[[DataFiles], object], str]] = {
+    "missing beside files": (lambda _: None, BESIDE_FILES),
+    "empty beside files": (lambda files: files.state.touch(), BESIDE_FILES),
+    # As an earlier release left it, which created the database before it reported the error.
+    "new beside files": (
+        lambda files: SqliteDatabase(files.state, prepare=migrate).close(),
+        "the state database is new, and knows none of the 7 stored files",
+    ),
+    "missing": (lambda _: None, "is missing or empty: restore a backup"),
+    "empty": (lambda files: files.state.touch(), "is missing or empty: restore a backup"),
+    "without tables": (
+        lambda files: change(files.state, "CREATE TABLE t (x)", "DROP TABLE t"),
+        "the state database is empty: it has no tables",
+    ),
+    "lost in a restore": (lambda files: files.restoring.mkdir(), "was interrupted"),
+}
+
+
 @pytest.mark.parametrize("repair", [False, True])
-@pytest.mark.parametrize("state", ["missing", "empty", "without tables", "lost in a restore", "missing beside files"])
+@pytest.mark.parametrize("state", STATES)
 def test_a_directory_without_a_state_has_a_problem_that_nothing_repairs(
-    directory: SampleDirectory, state: str, repair: bool
+    directory: SampleDirectory, make_daemon: MakeDaemon, state: str, repair: bool
 ) -> None:
-    files = directory.files
-    files.state.unlink()
-    if state != "missing beside files":
-        shutil.rmtree(files.blobs)
-    if state == "empty":
-        files.state.touch()
-    elif state == "without tables":
-        change(files.state, "CREATE TABLE t (x)", "DROP TABLE t")
-    elif state == "lost in a restore":
-        files.restoring.mkdir()
+    make, report = STATES[state]
+    directory.files.state.unlink()
+    if "beside files" not in state:
+        shutil.rmtree(directory.files.blobs)
+    make(directory.files)
+    before = directory.stored()
+    if report == BESIDE_FILES:
+        with pytest.raises(StorageError, match=report):
+            make_daemon("data")
     verdict = directory.verify(repair=repair)
     (problem,) = verdict.findings.problems
     assert (problem.invariant, problem.repair, verdict.is_whole) == ("I10", None, False)
-    assert "restor" in problem.message.lower() or state == "without tables"
+    assert report in problem.message
+    assert directory.stored() == before
