@@ -17,6 +17,7 @@ from svc_daemon.process.locks import session_lock
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import Daemon
 from tests.api.sessions import finalize, open_session, part_kept, put, put_part, session_path, stored_bytes
+from tests.store.folders import watch_syncs
 
 DATA = os.urandom(3_000_000)
 SIZE = len(DATA)
@@ -118,3 +119,14 @@ def test_the_sweeper_does_not_expire_a_session_with_a_running_put(daemon: Daemon
     daemon.loop.run(asyncio.wait([task]))
     assert [daemon.loop.run(expire_sessions(daemon.context)) for _ in range(2)] == [1, 0]
     assert daemon.part_ids() == []
+
+
+@pytest.mark.folders
+def test_unsynced_bytes_after_a_kill_are_synced_before_they_are_reported(
+    daemon: Daemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = open_session(daemon, DATA)
+    (daemon.files.parts / session["session_id"]).write_bytes(DATA[:1000])
+    synced = watch_syncs(monkeypatch)
+    for _ in range(2):
+        assert (part_of(daemon, session), synced) == ("bytes=0-999", [session["session_id"], "parts"])
