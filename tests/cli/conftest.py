@@ -11,8 +11,9 @@ import pytest
 
 from svc_cli.app import run
 from svc_cli.console import Console, Format
+from svc_daemon.paths import DataFiles
 from tests.acceptance.installations import Finished, Installation
-from tests.cli.odd_servers import OddServer, serving
+from tests.cli.odd_servers import NO_BUCKETS, NO_PID, SECRET, OddServer, announce, serving
 from tests.cli.terminals import MakeConsole, Recorded, RunSvc, Terminal
 from tests.conftest import UNLIMITED
 
@@ -91,6 +92,18 @@ def odd() -> Iterator[OddServer]:
     """A server with scripted answers, on a free port."""
     with serving() as served:
         yield served
+
+
+@pytest.fixture
+def files(svc: RunSvc, tmp_path: Path, odd: OddServer) -> DataFiles:
+    """An installation whose daemon, which has ended, was announced at the address of the odd server."""
+    made = DataFiles(tmp_path / "data")
+    made.root.mkdir()
+    made.admin_key.write_text("sk-admin")
+    made.secret.write_text(SECRET.hex())
+    announce(made, odd, NO_PID)
+    odd.answers["GET /v1/buckets"] = NO_BUCKETS
+    return made
 
 
 @pytest.fixture

@@ -2,14 +2,27 @@
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs
 
+from svc_daemon.paths import DataFiles
 from svc_daemon.wire.light.local_daemons import prove
+
+#: A list of no buckets, as the service answers it.
+NO_BUCKETS: tuple[int, Any, dict[str, str]] = (
+    200,
+    {"team_id": "team_1", "buckets": [], "request_id": "req_1"},
+    {},
+)
+#: The secret of the installation of the tests.
+SECRET = bytes(range(32))
+#: Higher than any process id.
+NO_PID = 2**30
 
 
 @dataclass(frozen=True)
@@ -55,6 +68,12 @@ class OddServer:
             return status, {**facts, "proof": prove(secret, installation_id, self.port, nonce)}, headers
 
         self.answers["GET /healthz"] = answer
+
+
+def announce(files: DataFiles, odd: OddServer, pid: int) -> None:
+    """Announce a daemon at the address of the odd server."""
+    facts = {"pid": pid, "base_url": odd.url, "version": "0.1.0", "installation_id": "ins_1"}
+    files.daemon.write_text(json.dumps(facts))
 
 
 @contextmanager
@@ -114,3 +133,34 @@ def _handler_of(served: OddServer) -> type[BaseHTTPRequestHandler]:
             """Keep the test's output clean."""
 
     return Handler
+
+
+def _answer_health(odd: OddServer, health: dict[str, Any]) -> None:
+    odd.answers["GET /healthz"] = (200, health, {})
+
+
+#: What answers at the address of the daemon that has ended.
+IMPOSTORS: dict[str, Callable[[OddServer], object]] = {
+    "page": lambda odd: odd.answers.update({"GET /healthz": (200, b"<html>", {})}),
+    "deep": lambda odd: odd.answers.update({"GET /healthz": (200, b"[" * 5000, {})}),
+    "nothing": lambda odd: odd.answers.update({"GET /healthz": None}),
+    "another id": lambda odd: odd.answer_health("ins_2"),
+    "an error": lambda odd: odd.answers.update({"GET /healthz": (503, {}, {})}),
+    "no proof": lambda odd: odd.answer_health("ins_1"),
+    "a proof with another secret": lambda odd: odd.prove_health(bytes(32), "ins_1"),
+    **{
+        f"forged {number}": partial(_answer_health, health=health)
+        for number, health in enumerate(
+            (
+                {"installation_id": "\ud800"},
+                {"installation_id": "ins_1", "proof": "\udfff"},
+                {"installation_id": "ins_1", "proof": "\u00e9"},
+                {"installation_id": "ins_1", "proof": ["x"]},
+                {"installation_id": ["ins_1"]},
+                {"installation_id": "ins_1", "version": "9" * 5000},
+                {"installation_id": "ins_1", "api": "9" * 5000 + "-1"},
+                {"installation_id": "ins_1", "version": "\x1b]0;x\x07"},
+            )
+        )
+    },
+}

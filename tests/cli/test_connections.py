@@ -9,41 +9,13 @@ import pytest
 
 from svc_cli.errors import find_hint
 from svc_daemon.paths import DataFiles
-from tests.cli.odd_servers import OddServer
+from tests.cli.odd_servers import IMPOSTORS, NO_BUCKETS, SECRET, OddServer, Raw, announce
 from tests.cli.terminals import RunSvc
 
-BUCKETS: tuple[int, Any, dict[str, str]] = (200, {"team_id": "team_1", "buckets": [], "request_id": "req_1"}, {})
-#: The secret of the installation of the tests.
-SECRET = bytes(range(32))
-#: Higher than any process id.
-NO_PID = 2**30
 UNREACHABLE = (12, "svc_daemon_unreachable")
 
 
-@pytest.fixture
-def files(svc: RunSvc, tmp_path: Path, odd: OddServer) -> DataFiles:
-    """The data directory of an installation whose daemon is announced at the address of the odd server."""
-    made = DataFiles(tmp_path / "data")
-    made.root.mkdir()
-    made.admin_key.write_text("sk-admin")
-    made.secret.write_text(SECRET.hex())
-    announce(made, odd, NO_PID)
-    odd.answers["GET /v1/buckets"] = BUCKETS
-    return made
-
-
-def announce(files: DataFiles, odd: OddServer, pid: int) -> None:
-    facts = {"pid": pid, "base_url": odd.url, "version": "0.1.0", "installation_id": "ins_1"}
-    files.daemon.write_text(json.dumps(facts))
-
-
-def test_the_daemon_of_this_installation_gets_the_admin_key(svc: RunSvc, odd: OddServer, files: DataFiles) -> None:
-    odd.prove_health(SECRET, "ins_1")
-    assert [svc("bucket", "ls", *at).exit for at in ((), ("--base-url", odd.url))] == [0, 0]
-    assert odd.keys_seen() == {"Bearer sk-admin"}
-
-
-def test_what_proved_to_be_the_service_is_asked_on_the_same_connection(
+def test_the_daemon_of_this_installation_gets_the_admin_key_on_the_connection_on_which_it_proved_itself(
     svc: RunSvc, odd: OddServer, files: DataFiles
 ) -> None:
     odd.prove_health(SECRET, "ins_1")
@@ -51,6 +23,7 @@ def test_what_proved_to_be_the_service_is_asked_on_the_same_connection(
         odd.requests.clear()
         assert svc("bucket", "ls", *at).exit == 0
         assert [path.partition("?")[0] for _, path, _ in odd.requests] == ["/healthz", "/v1/buckets"]
+        assert odd.keys_seen() == {"Bearer sk-admin"}
 
 
 def test_a_service_that_closes_the_connection_after_its_proof_has_to_prove_itself_on_the_next(
@@ -70,25 +43,24 @@ def test_a_service_that_closes_the_connection_after_its_proof_has_to_prove_itsel
     assert (asked, odd.keys_seen()) == (2, set())
 
 
+@pytest.mark.parametrize("key", ["", "sk-mine"])
+@pytest.mark.parametrize("kind", IMPOSTORS)
 def test_another_server_at_the_address_of_the_daemon_gets_no_key(
-    svc: RunSvc, odd: OddServer, files: DataFiles, monkeypatch: pytest.MonkeyPatch
+    svc: RunSvc, odd: OddServer, files: DataFiles, monkeypatch: pytest.MonkeyPatch, kind: str, key: str
 ) -> None:
-    answers: list[Any] = [(200, b"<html>", {}), (200, b"[" * 5000, {}), None]
-    for installation_id in ("ins_2", "ins_1"):
-        odd.answer_health(installation_id)
-        answers.append(odd.answers["GET /healthz"])
-    odd.prove_health(bytes(32), "ins_1")
-    answers.append(odd.answers["GET /healthz"])
-    for number, answer in enumerate([*answers, *answers]):
-        if number == len(answers):
-            monkeypatch.setenv("SVC_API_KEY", "sk-mine")
-        odd.answers["GET /healthz"] = answer
-        assert svc("bucket", "ls", "--json").failure == UNREACHABLE, answer
-    for answer in answers[4:]:
-        odd.answers["GET /healthz"] = answer
-        assert svc("bucket", "ls", "--base-url", odd.url, "--json").failure == (12, "svc_daemon_unproven"), answer
+    monkeypatch.setenv("SVC_API_KEY", key)
+    IMPOSTORS[kind](odd)
+    assert svc("bucket", "ls", "--json").failure == UNREACHABLE
+    if "proof" in kind:
+        assert svc("bucket", "ls", "--base-url", odd.url, "--json").failure == (12, "svc_daemon_unproven")
+    assert odd.keys_seen() == set()
+
+
+def test_server_that_relays_the_proof_of_a_daemon_on_another_port_gets_no_key(
+    svc: RunSvc, odd: OddServer, files: DataFiles
+) -> None:
     odd.prove_health(SECRET, "ins_1")
-    odd.port += 1  # the server relays the proof of a daemon on another port
+    odd.port += 1
     assert svc("bucket", "ls", "--json").failure == UNREACHABLE
     assert odd.keys_seen() == set()
 
@@ -137,11 +109,20 @@ def test_hint_about_a_refused_field_names_its_option_whatever_the_details_are(de
     assert (given or "").startswith(hint or "") and (given is None) == (hint is None)
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        (404, b"not here", {}),
+        Raw(b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 10, 0.05),
+        Raw(b"HTTP/1.1 200 OK\r\nContent-Length: 60000\r\n\r\n{", b" ", 0.2),
+    ],
+    ids=["other", "endless head", "endless body"],
+)
 def test_port_taken_by_another_program_is_reported_with_a_fix(
-    svc: RunSvc, odd: OddServer, files: DataFiles, monkeypatch: pytest.MonkeyPatch
+    svc: RunSvc, odd: OddServer, files: DataFiles, monkeypatch: pytest.MonkeyPatch, answer: Any
 ) -> None:
     files.daemon.unlink()
-    odd.answers["GET /healthz"] = (404, b"not here", {})
+    odd.answers["GET /healthz"] = answer
     monkeypatch.setenv("SVC_LISTEN", f"127.0.0.1:{odd.port}")
     monkeypatch.delenv("SVC_NO_AUTOSTART")
     finished = svc("bucket", "ls", "--json")
@@ -178,7 +159,7 @@ def test_service_with_an_overlapping_api_version_works_with_one_notice(
     svc: RunSvc, at_odd: RunSvc, odd: OddServer
 ) -> None:
     odd.answer_health(api="1-7", version="9.0.0")
-    odd.answers["GET /v1/buckets"] = BUCKETS
+    odd.answers["GET /v1/buckets"] = NO_BUCKETS
     finished = svc("bucket", "ls", "--base-url", odd.url)
     assert finished.exit == 0
     assert finished.stderr.count("9.0.0") == 1
@@ -204,25 +185,13 @@ def test_running_daemon_of_an_older_release_is_noted_once_with_the_restart_comma
         assert ("`svc daemon restart`" in finished.stderr) == is_noted, words
 
 
-def test_a_stored_key_is_not_sent_when_another_installation_took_the_address(svc: RunSvc, odd: OddServer) -> None:
-    odd.answer_health("ins_1")
-    odd.answers["GET /v1/buckets"] = BUCKETS
-    Path("key").write_text("sk-stored\n")
-    assert svc("auth", "login", "--key-file", "key", "--base-url", odd.url).exit == 0
-    assert svc("bucket", "ls", "--base-url", odd.url).exit == 0
-    odd.answer_health("ins_2")
-    odd.requests.clear()
-    assert svc("bucket", "ls", "--base-url", odd.url, "--json").failure == (4, "svc_installation_changed")
-    assert odd.keys_seen() == set()
-
-
 def test_login_stores_only_a_key_that_the_service_accepts_and_logout_removes_it(svc: RunSvc, odd: OddServer) -> None:
     odd.answer_health()
     refusal = {"error": {"code": "invalid_project_key", "message": "No.", "retryable": False, "details": {}}}
     odd.answers["GET /v1/buckets"] = (401, refusal, {})
     login, at = ("auth", "login", "--key-file", "-"), ("--base-url", odd.url)
     assert svc(*login, *at, stdin=b"sk-bad\n").exit == 4
-    odd.answers["GET /v1/buckets"] = BUCKETS
+    odd.answers["GET /v1/buckets"] = NO_BUCKETS
     assert svc("bucket", "ls", *at).exit == 4
     assert svc(*login, *at, stdin=b"sk-good\n").exit == 0
     assert svc("auth", "token", *at).stdout == "sk-good\n"
@@ -243,7 +212,7 @@ def test_temporary_errors_are_retried_and_then_reported(at_odd: RunSvc, odd: Odd
     error = {"code": "storage_full", "message": "Full.", "retryable": True, "details": {}}
     busy: tuple[int, Any, dict[str, str]] = (503, {"error": error}, {})
     away: tuple[int, Any, dict[str, str]] = (502, b"<html>Bad Gateway</html>", {})
-    odd.answers["GET /v1/buckets"] = [busy, None, away, (503, b"", {}), BUCKETS]
+    odd.answers["GET /v1/buckets"] = [busy, None, away, (503, b"", {}), NO_BUCKETS]
     assert at_odd("bucket", "ls").exit == 0
     odd.answers["GET /v1/buckets"] = busy
     assert at_odd("bucket", "ls").failure == (7, "storage_full")
@@ -251,5 +220,5 @@ def test_temporary_errors_are_retried_and_then_reported(at_odd: RunSvc, odd: Odd
     assert at_odd("bucket", "ls").failure == (7, "svc_network_failed")
     # After a proxy's 504, the service may still be working on the request.
     for status in (500, 504):
-        odd.answers["GET /v1/buckets"] = [(status, b"<html>Oops</html>", {}), BUCKETS]
+        odd.answers["GET /v1/buckets"] = [(status, b"<html>Oops</html>", {}), NO_BUCKETS]
         assert at_odd("bucket", "ls").failure == (7, "svc_bad_answer")

@@ -3,7 +3,6 @@
 import json
 import os
 import shlex
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -14,8 +13,7 @@ from svc_cli.errors import ApiError, SvcError
 from svc_cli.exits import Exit, exit_for_answer
 from svc_cli.main import BUCKET_NAMES
 from svc_daemon.wire.light.versions import VERSION
-from tests.acceptance.forks import Fork
-from tests.acceptance.installations import PATIENCE_S, Installation, environment, wait_until
+from tests.acceptance.installations import Installation, environment
 from tests.cli.odd_servers import OddServer
 from tests.cli.terminals import RunSvc
 
@@ -186,21 +184,6 @@ def test_quick_commands_do_not_import_heavy_modules(tmp_path: Path, odd: OddServ
         command = [sys.executable, "-c", script]
         ended = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=True)
         assert heavy & set(ended.stderr.split()) == set(), words
-
-
-def test_ctrl_c_exits_with_130_and_one_json_value(tmp_path: Path, odd: OddServer) -> None:
-    odd.answer_health()
-    error = {"code": "x", "message": "m", "retryable": True}
-    odd.answers["GET /v1/buckets"] = (503, {"error": error}, {"Retry-After": "20"})
-    environ = environment(tmp_path, {"SVC_BASE_URL": odd.url, "SVC_API_KEY": "sk-test"})
-    words, pipe = ("svc_cli", "bucket", "ls", "--json"), subprocess.PIPE
-    process = Fork(words, env=environ, cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe)
-    wait_until(lambda: any(path == "/v1/buckets" for _, path, _ in odd.requests), "the first request")
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=PATIENCE_S)
-    assert process.returncode == 130
-    assert json.loads(out)["error"]["code"] == "svc_interrupted"
-    assert b"Traceback" not in err
 
 
 def _run(installation: Installation, words: str, out: int, err: int = subprocess.PIPE) -> tuple[int, str]:

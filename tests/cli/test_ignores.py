@@ -12,6 +12,7 @@ from svc_cli.transfer.ignores import IgnoreRules, Patterns, rules_above, spellin
 from svc_cli.transfer.selections import select
 from svc_cli.transfer.snapshots import Filters
 from tests.cli.terminals import RunSvc, needs_git, write
+from tests.cli.test_globs import NAMES, random_pattern
 
 POLICY = Filters(extensions=frozenset({".md", ".txt", ".log"}), max_bytes=1000)
 
@@ -43,26 +44,20 @@ def test_svcignore_overrides_gitignore_and_an_ignored_folder_is_one_skip(reposit
     assert [file.title for file in select(["a.md"], POLICY).files] == ["a.md"], "an explicitly named file is selected"
 
 
-#: Valid and invalid patterns, and names to match them with. The names are ASCII, since `?` matches one byte in git and
-#: one character here.
-PLAIN = r"a b foo *.md * ** *** ? [ab] [!a] [^a]* [a-c] foo* *o f**o \#h \!n #h !n \[z\] [ [a [] [!] []a] [z-a]"
-ODD = r"[[:alpha:]] [[:no:]] \ a\ *\ [\]]"
-PIECES = (*PLAIN.split(), *ODD.split(), "a b", "a\\ b", "b ")
-NAMES = ("a", "b", "foo", "x.md", "a b", "#h", "!n", "[z]", "A", "foo.md", "a\\", "b ", "]")
+#: Names of files and folders that the service takes, except those that end in a backslash.
+TREE_NAMES = (*NAMES, "a b", "#a", "!a", "a ", "a]", "x.md")
 
 
 def _random_line(random: Random) -> str:
-    line = "/".join(random.choice(PIECES) for _ in range(random.choice([1, 1, 2, 3])))
-    ends = [(0.3, "/"), (0.05, "\r"), (0.03, "\x0c")]
-    marks = [(0.25, "/", ""), (0.25, "!", ""), (0.03, "\ufeff", ""), *((share, "", end) for share, end in ends)]
-    for share, before, behind in marks:
-        if random.random() < share:
-            line = before + line + behind
+    """Return a line of an ignore file, which may begin with a byte order mark and end in a form feed."""
+    line = random_pattern(random)
+    for share, before, behind in ((0.25, "!", ""), (0.03, "\ufeff", ""), (0.03, "", "\x0c")):
+        line = before + line + behind if random.random() < share else line
     return line
 
 
 def _make_tree(random: Random, folder: Path, depth: int = 0) -> None:
-    for name in random.sample(NAMES, 4):
+    for name in random.sample(TREE_NAMES, 4):
         path = folder / name
         if depth < 3 and random.random() < 0.5:
             path.mkdir()

@@ -1,8 +1,7 @@
 """A key goes only to an address that the user gave, or to a local daemon that has proved itself."""
 
-import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,28 +15,10 @@ from svc_cli.daemon.probes import LocalProof
 from svc_cli.errors import DaemonUnreachable, NetworkFailed, NotAuthenticated, SvcError
 from svc_daemon.paths import DataFiles
 from svc_daemon.wire.light.local_daemons import read_secret
-from tests.cli.odd_servers import OddServer, serving
+from tests.cli.odd_servers import IMPOSTORS, NO_BUCKETS, SECRET, OddServer, serving
 from tests.cli.terminals import RunSvc
 
-BUCKETS: tuple[int, Any, dict[str, str]] = (200, {"team_id": "team_1", "buckets": [], "request_id": "req_1"}, {})
-#: The secret of the installation of the tests.
-SECRET = bytes(range(32))
-#: Higher than any process id.
-NO_PID = 2**30
 ONCE = RetryPolicy(attempts=1)
-
-
-@pytest.fixture
-def files(svc: RunSvc, tmp_path: Path, odd: OddServer) -> DataFiles:
-    """An installation whose daemon was announced at the address of the odd server."""
-    made = DataFiles(tmp_path / "data")
-    made.root.mkdir()
-    made.admin_key.write_text("sk-admin")
-    made.secret.write_text(SECRET.hex())
-    facts = {"pid": NO_PID, "base_url": odd.url, "version": "0.1.0", "installation_id": "ins_1"}
-    made.daemon.write_text(json.dumps(facts))
-    odd.answers["GET /v1/buckets"] = BUCKETS
-    return made
 
 
 #: Commands that send a key.
@@ -54,6 +35,7 @@ COMMANDS = (
     "sync . -b b",
     "diff . -b b",
     "watch run . -b b",
+    "watch status",
     "status",
     "wait src_01k3zq8q4y7x",
     "events --follow",
@@ -66,26 +48,28 @@ COMMANDS = (
 )
 
 
+@pytest.mark.rule("trust.address")
 @pytest.mark.parametrize("variable", ["SVC_API_KEY", "SVC_API_KEY_FILE", "stored"])
 @pytest.mark.parametrize("command", COMMANDS)
 def test_untrusted_address_of_a_project_gets_no_request_at_all(
-    svc: RunSvc, odd: OddServer, monkeypatch: pytest.MonkeyPatch, command: str, variable: str
+    svc: RunSvc, odd: OddServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, variable: str
 ) -> None:
     odd.answer_health("ins_1")
-    odd.answers["GET /v1/buckets"] = BUCKETS
+    odd.answers["GET /v1/buckets"] = NO_BUCKETS
     Path("key").write_text("sk-mine\n")
     if variable == "stored":
         assert svc("auth", "login", "--key-file", "key", "--base-url", odd.url).exit == 0
     else:
         monkeypatch.setenv(variable, "sk-mine" if variable == "SVC_API_KEY" else "key")
-    monkeypatch.setenv("SVC_TRUST_PROJECT", "1")
+    monkeypatch.delenv("SVC_NO_AUTOSTART")
+    monkeypatch.setenv("SVC_TRUST_PROJECT", "1")  # never covers the address
     odd.requests.clear()
-    Path("svc.toml").write_text(f'base_url = "{odd.url}"\n')
+    Path("svc.toml").write_text(f'base_url = "{odd.url}"\n[[map]]\ndir = "docs"\nbucket = "other"\n')
     ended = svc(*command.split(), stdin=b"sk-mine\n")
-    assert ended.exit in {2, 3}, ended
+    assert ended.exit == (3 if command == "doctor" else 2), ended
     assert "svc config trust" in ended.stdout + ended.stderr, ended
-    assert ended.exit == 2 or command == "doctor"
     assert odd.requests == []
+    assert not (tmp_path / "data").exists(), "no daemon was started"
 
 
 def test_completion_in_an_untrusted_project_sends_nothing(
@@ -104,7 +88,7 @@ def test_address_that_the_user_gave_gets_the_key(
     svc: RunSvc, odd: OddServer, monkeypatch: pytest.MonkeyPatch, given: str
 ) -> None:
     odd.answer_health("ins_1")
-    odd.answers["GET /v1/buckets"] = BUCKETS
+    odd.answers["GET /v1/buckets"] = NO_BUCKETS
     monkeypatch.setenv("SVC_API_KEY", "sk-mine")
     Path("svc.toml").write_text(f'base_url = "{odd.url}"\n' if given == "trusted file" else 'bucket = "b"\n')
     words: tuple[str, ...] = ()
@@ -158,23 +142,7 @@ def proven(odd: OddServer, files: DataFiles) -> Iterator[Client]:
         yield client
 
 
-def _impostors(odd: OddServer) -> dict[str, Callable[[], None]]:
-    """What a program answers that has taken the port of the daemon."""
-
-    def answer(answer: Any) -> Callable[[], None]:
-        return lambda: odd.answers.update({"GET /healthz": answer})
-
-    return {
-        "the id without a proof": lambda: odd.answer_health("ins_1"),
-        "another id": lambda: odd.prove_health(SECRET, "ins_2"),
-        "a proof with another secret": lambda: odd.prove_health(bytes(32), "ins_1"),
-        "a page": answer((200, b"<html>", {})),
-        "an error": answer((503, {}, {})),
-        "nothing": answer(None),
-    }
-
-
-@pytest.mark.parametrize("kind", _impostors(OddServer()))
+@pytest.mark.parametrize("kind", IMPOSTORS)
 def test_program_that_takes_the_port_of_a_stopped_daemon_gets_neither_key_nor_bytes(
     odd: OddServer, proven: Client, kind: str
 ) -> None:
@@ -182,7 +150,7 @@ def test_program_that_takes_the_port_of_a_stopped_daemon_gets_neither_key_nor_by
     with pytest.raises(SvcError):
         proven.source("gone")  # a refusal ends the connection
     odd.requests.clear()
-    _impostors(odd)[kind]()
+    IMPOSTORS[kind](odd)
     for send in (proven.buckets, lambda: proven.send_bytes(f"{odd.url}/up", BytesContent(b"words"))):
         with pytest.raises((DaemonUnreachable, NetworkFailed)):
             send()
@@ -225,8 +193,8 @@ def test_client_for_python_takes_only_a_local_daemon_that_proves_itself(
 ) -> None:
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    for answer in _impostors(odd).values():
-        answer()
+    for pose in IMPOSTORS.values():
+        pose(odd)
         for key in (None, "sk-given"):
             with pytest.raises(DaemonUnreachable):
                 Client(api_key=key)
@@ -241,7 +209,7 @@ def test_client_for_python_sends_a_stored_key_only_to_its_installation(
     svc: RunSvc, odd: OddServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     odd.answer_health("ins_1")
-    odd.answers["GET /v1/buckets"] = BUCKETS
+    odd.answers["GET /v1/buckets"] = NO_BUCKETS
     assert svc("auth", "login", "--key-file", "-", "--base-url", odd.url, stdin=b"sk-stored\n").exit == 0
     monkeypatch.setenv("SVC_BASE_URL", odd.url)
     with Client() as client:

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+from tests.acceptance.calls import make_bucket
 from tests.acceptance.installations import Installation
 from tests.cli.terminals import on_terminal
 from tests.samples import make_pdf
@@ -34,8 +35,9 @@ def test_status_watch_ends_when_all_sources_are_settled(shared_installation: Ins
 
 
 def test_status_watch_leaves_one_screen_that_begins_with_what_failed(shared_installation: Installation) -> None:
-    for number in range(45):
-        assert shared_installation.svc("bucket", "create", f"screen-{number}").exit == 0
+    with shared_installation.client() as client:
+        for number in range(45):
+            make_bucket(client, f"screen-{number}")
     _upload(shared_installation, "broken.pdf", "screen-44", BROKEN)
     shown = on_terminal(shared_installation, "status", "--watch", LINES="40")[1].rpartition("\x1b[2K")[2]
     assert shown.count("\n") <= 39
@@ -87,7 +89,7 @@ def test_confirmation_without_force_does_not_delete_a_source_or_agent_in_use(sha
     assert shared_installation.svc(*creation.split()).json["policy"]["source_ids"] == [blocked]
     code, shown = on_terminal(shared_installation, "source", "rm", free, blocked, typed="y\n", columns=200)
     assert code == 6
-    assert f"Deleted before: {free}." in shown
+    assert f"Deleted before: {free}. Not deleted: {blocked}." in shown
     assert [shared_installation.svc("source", "show", each).exit for each in (free, blocked)] == [5, 0]
     for words in (("source", "rm", blocked), ("agent", "rm", "sales")):
         code, shown = on_terminal(shared_installation, *words, typed="y\n")

@@ -23,6 +23,7 @@ from svc_cli.exits import Exit
 from svc_cli.transfer.transfers import stops_everything
 from tests.acceptance.installations import PATIENCE_S, environment
 from tests.cli.odd_servers import OddServer, Raw
+from tests.cli.terminals import RunSvc
 from tests.cli.test_client import new
 from tests.conftest import MakeInstallation
 
@@ -167,15 +168,12 @@ def test_answer_that_is_streamed_too_slowly_ends_with_the_time(odd: OddServer, k
 
 @pytest.mark.parametrize("words", [("search", "quay"), ("ask", "quay"), ("ask", "quay", "--json")])
 def test_search_and_ask_end_with_their_timeout(
-    odd: OddServer, words: tuple[str, ...], make_installation: MakeInstallation
+    svc: RunSvc, at_odd: RunSvc, odd: OddServer, words: tuple[str, ...]
 ) -> None:
-    odd.answer_health()
     for path in ("search", "responses"):
         odd.answers[f"POST /v1/{path}"] = SPOILED["trickle"]
-    installation = make_installation(SVC_API_KEY="sk-test")
-    installation.root.mkdir(exist_ok=True)
     with lasting(1, 20):
-        late = installation.svc(*words, "--timeout", "1s", "--base-url", odd.url)
+        late = svc(*words, "--timeout", "1s", "--base-url", odd.url)
     assert late.exit == Exit.TIMEOUT, late.stderr
 
 
@@ -226,22 +224,20 @@ def test_upload_that_ran_out_of_time_counts_what_is_left_and_goes_on(
     assert (again.exit, again.json["counts"]["created"] + again.json["counts"]["unchanged"]) == (0, 12)
 
 
-def test_sync_that_ran_out_of_time_removes_nothing_and_goes_on(make_installation: MakeInstallation) -> None:
-    installation = make_installation()
-    installation.start()
-    folder = installation.root / "docs"
+def test_sync_that_ran_out_of_time_removes_nothing_and_goes_on(here: RunSvc) -> None:
+    folder = Path("docs")
     folder.mkdir()
     folder.joinpath("gone.md").write_text("words that go")
     words = ("sync", "docs", "-b", "docs", "--prune", "delete", "--json")
-    assert installation.svc(*words).exit == 0
+    assert here(*words).exit == 0
     folder.joinpath("gone.md").unlink()
     for number in range(3):
         folder.joinpath(f"{number}.md").write_text(f"words {number}")
-    late = installation.svc(*words, "--timeout", "0")
+    late = here(*words, "--timeout", "0")
     assert late.failure == (8, "svc_timeout")
-    listed = installation.svc("source", "ls", "-b", "docs", "--json").json["sources"]
+    listed = here("source", "ls", "-b", "docs", "--json").json["sources"]
     assert [source["title"] for source in listed] == ["gone.md"]
-    again = installation.svc(*words)
+    again = here(*words)
     assert (again.exit, again.json["counts"]["created"], again.json["counts"]["deleted"]) == (0, 3, 1)
 
 
@@ -277,8 +273,8 @@ class SlowInstallation(Installation):
 def test_daemon_that_starts_slowly_is_waited_for_until_the_time_is_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most_s: float | None
 ) -> None:
-    if most_s is None:  # else a second daemon starts while the first may hold the lock without an answer for longer
-        monkeypatch.setattr("svc_cli.daemon.process.START_TIMEOUT_S", 0.5)
+    # With a limit, a second daemon starts while the first may hold the lock without an answer for long.
+    monkeypatch.setattr("svc_cli.daemon.process.START_TIMEOUT_S", 0.5 if most_s is None else PATIENCE_S)
     monkeypatch.setattr("svc_cli.daemon.process.STILL_STARTING_S", 1.0)
     slow = SlowInstallation(environment(tmp_path, {"SVC_LISTEN": "127.0.0.1:0"}))
     said: list[str] = []

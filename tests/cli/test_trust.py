@@ -50,19 +50,6 @@ def test_untrusted_file_keeps_what_narrows_the_users_own_settings(project: Path,
     assert settings.get("sync.prune", "delete") == "delete", "a flag is the user's own word"
 
 
-@pytest.mark.rule("trust.address")
-@pytest.mark.parametrize("command", ["status", "upload svc.toml -b b", "auth status", "watch status", "bucket ls"])
-def test_untrusted_address_stops_a_command_before_anything_is_sent(
-    project: Path, svc: RunSvc, monkeypatch: pytest.MonkeyPatch, command: str
-) -> None:
-    monkeypatch.delenv("SVC_NO_AUTOSTART")
-    monkeypatch.setenv("SVC_TRUST_PROJECT", "1")  # never covers the address
-    ended = svc(*command.split(), "--json")
-    assert ended.failure == (2, "svc_not_trusted")
-    assert "svc config trust" in ended.json["error"]["hint"]
-    assert not (project.parent.parent / "data").exists(), "no daemon was started"
-
-
 def test_settings_are_listed_although_the_address_is_untrusted(project: Path, svc: RunSvc) -> None:
     listed = svc("config", "list", "--explain", "--json")
     rows = {row["name"]: row for row in listed.json["settings"]}

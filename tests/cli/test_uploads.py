@@ -96,17 +96,6 @@ def test_a_copy_whose_twin_is_of_the_same_run_or_of_a_synced_folder_is_sent(
     assert only(upload("synced/b.md"))["action"] == "created"
 
 
-def test_as_new_creates_a_second_source_only_once(
-    upload: Upload, bucket: str, shared_installation: Installation
-) -> None:
-    _write("a.md")
-    upload("a.md")
-    _write("a.md", "Other words.")
-    assert [only(upload("a.md", "--as-new"))["action"] for _ in range(2)] == ["created", "unchanged"]
-    with shared_installation.client() as client:
-        assert [source["title"] for source in list_sources(client, bucket)] == ["a.md", "a.md"]
-
-
 def test_deleted_or_detached_file_is_created_again(upload: Upload, bucket: str, svc: RunSvc) -> None:
     _write("a.md")
     ids = {only(upload("a.md"))["source_id"]}
@@ -188,15 +177,6 @@ def test_refused_key_fails_the_whole_upload(upload: Upload, monkeypatch: pytest.
         _write(f"docs/{number}.md", str(number))
     monkeypatch.setenv("SVC_API_KEY", "sk-wrong")
     assert upload("docs").failure == (4, "invalid_project_key")
-
-
-def test_upload_fails_if_the_bucket_is_archived_or_missing_with_no_create(
-    upload: Upload, bucket: str, svc: RunSvc
-) -> None:
-    _write("a.md")
-    assert upload("a.md", "--no-create").failure == (5, "bucket_not_found")
-    assert [svc("bucket", verb, bucket).exit for verb in ("create", "archive")] == [0, 0]
-    assert upload("a.md").failure == (5, "bucket_not_found")
 
 
 def test_source_becomes_ready_after_the_upload_has_timed_out(upload: Upload, shared_installation: Installation) -> None:
