@@ -62,13 +62,20 @@ def _in_turns(lists: Sequence[Sequence[T]]) -> Iterator[T]:
     return (each[place] for place in range(longest) for each in lists if place < len(each))
 
 
+def make_sets(folder: Path) -> list[Path]:
+    """Write all sets, each to a folder of its name, and return where they are."""
+    folders = []
+    for name, seed in (("first", 32), ("named", 33), ("second", 34)):
+        kinds = importlib.import_module(f"tests.bench.{name}_twins").KINDS
+        folders.append(folder / name / "twins")
+        make_set(kinds, folders[-1], seed)
+    return folders
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="where the collection goes")
-    folder = parser.parse_args().folder
-    for name, seed in (("first", 32), ("named", 33), ("second", 34)):
-        kinds = importlib.import_module(f"tests.bench.{name}_twins").KINDS
-        make_set(kinds, folder / name / "twins", seed)
+    make_sets(parser.parse_args().folder)
 
 
 if __name__ == "__main__":

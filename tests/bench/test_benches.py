@@ -11,12 +11,15 @@ from zipfile import ZipFile
 import pytest
 
 from tests.acceptance.forks import ROOT
+from tests.bench.bench_answers import Question, QuestionSet, read_sets
 from tests.bench.corpora import Collection
+from tests.bench.fit_chances import example_of, fit
 from tests.embed.models import write_model
 
 RunMain = Callable[..., str]
 
 SMALL_RUNS = {
+    "bench_answers sixteenth": "set right wrong shown absent",
     "bench_calls": "act side daemon_files daemon_calls",
     "bench_claims": "sentences count share",
     "bench_embedding --documents 2 --size-bytes 2000 --model TINY": "per_second processor_ms",
@@ -30,6 +33,7 @@ SMALL_RUNS = {
 }
 #: What takes seconds: run with `--large`, and otherwise only shown to be a program.
 LONG = (
+    "bench_answers",
     "bench_calls",
     "bench_embedding",
     "bench_folders",
@@ -104,6 +108,27 @@ def test_relevance_is_the_mean_of_the_judged_queries(collection: Path, run_main:
             1.0,
             0.0,
         )
+
+
+@pytest.mark.parametrize("asked", read_sets(), ids=lambda asked: asked.name)
+def test_documents_of_a_question_set_have_its_answers(asked: QuestionSet) -> None:
+    texts = {each.id: each.text for each in asked.documents}
+    there = [each for each in asked.questions if each.answers]
+    assert len(there) == 200
+    assert [each for each in there if not each.is_answered_by(texts[each.document], each.document)] == []
+
+
+def test_weights_are_fitted_to_what_answers_and_to_silence() -> None:
+    asked, absent = Question("How long is it?", ["9 m"], "lamp.txt"), Question("How old is it?")
+    features = {"a": {"lacked": 1.0}, "b": {"measured": 1.0}}
+    candidates = [{"shown": f"{name} 9 m", "document": f"{name}.txt", "features": features[name]} for name in "ab"]
+    candidates[1]["document"] = "lamp.txt"
+    line = {"candidates": candidates, "silence": {"always": 1.0}}
+    names = ["lacked", "measured", "always"]
+    examples = [example_of(question, line, names, 1.0) for question in (asked, asked, absent)]
+    lacked, measured, always = fit(examples)
+    assert lacked < 0 < measured
+    assert measured > always > lacked
 
 
 def test_what_is_named_comes_first(tmp_path: Path, run_main: RunMain) -> None:

@@ -2,9 +2,8 @@
 
 A statement about the right thing may still answer another question: the date of filing for that of renewal. So each has
 a score from a few features (`WEIGHTS`), and saying nothing has one as well. Their shares of the sum of the exponentials
-of all are their chances: of two that are alike, none has more than a half. The weights were fitted, as in a logistic
-regression, to the questions of the eighth to fifteenth set in `docs/explanation/grounding.md`, and to those of the
-first, named and second set, each of which counts a quarter.
+of all are their chances: of two that are alike, none has more than a half. `tests/bench/fit_chances.py` fits the
+weights to the questions of the sets that `docs/explanation/grounding.md` describes.
 """
 
 import math
