@@ -5,7 +5,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs
@@ -135,32 +134,31 @@ def _handler_of(served: OddServer) -> type[BaseHTTPRequestHandler]:
     return Handler
 
 
-def _answer_health(odd: OddServer, health: dict[str, Any]) -> None:
-    odd.answers["GET /healthz"] = (200, health, {})
+#: Answers to a health check that hold text or numbers that Python's parsers let pass.
+_FORGED: list[dict[str, Any]] = [
+    {"installation_id": "\ud800"},
+    {"installation_id": "ins_1", "proof": "\udfff"},
+    {"installation_id": "ins_1", "proof": "\u00e9"},
+    {"installation_id": "ins_1", "proof": ["x"]},
+    {"installation_id": ["ins_1"]},
+    {"installation_id": "ins_1", "version": "9" * 5000},
+    {"installation_id": "ins_1", "api": "9" * 5000 + "-1"},
+    {"installation_id": "ins_1", "version": "\x1b]0;x\x07"},
+]
+
+
+def _answering(answer: Any) -> Callable[[OddServer], object]:
+    return lambda odd: odd.answers.update({"GET /healthz": answer})
 
 
 #: What answers at the address of the daemon that has ended.
 IMPOSTORS: dict[str, Callable[[OddServer], object]] = {
-    "page": lambda odd: odd.answers.update({"GET /healthz": (200, b"<html>", {})}),
-    "deep": lambda odd: odd.answers.update({"GET /healthz": (200, b"[" * 5000, {})}),
-    "nothing": lambda odd: odd.answers.update({"GET /healthz": None}),
+    "page": _answering((200, b"<html>", {})),
+    "deep": _answering((200, b"[" * 5000, {})),
+    "nothing": _answering(None),
+    "an error": _answering((503, {}, {})),
     "another id": lambda odd: odd.answer_health("ins_2"),
-    "an error": lambda odd: odd.answers.update({"GET /healthz": (503, {}, {})}),
     "no proof": lambda odd: odd.answer_health("ins_1"),
     "a proof with another secret": lambda odd: odd.prove_health(bytes(32), "ins_1"),
-    **{
-        f"forged {number}": partial(_answer_health, health=health)
-        for number, health in enumerate(
-            (
-                {"installation_id": "\ud800"},
-                {"installation_id": "ins_1", "proof": "\udfff"},
-                {"installation_id": "ins_1", "proof": "\u00e9"},
-                {"installation_id": "ins_1", "proof": ["x"]},
-                {"installation_id": ["ins_1"]},
-                {"installation_id": "ins_1", "version": "9" * 5000},
-                {"installation_id": "ins_1", "api": "9" * 5000 + "-1"},
-                {"installation_id": "ins_1", "version": "\x1b]0;x\x07"},
-            )
-        )
-    },
+    **{f"forged {number}": _answering((200, health, {})) for number, health in enumerate(_FORGED)},
 }

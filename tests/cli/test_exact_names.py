@@ -220,13 +220,7 @@ def test_exact_id_accepts_an_id_and_a_prefix_that_only_one_id_has() -> None:
     keys = [{"id": "key_01k3zq8qaa", "name": "one"}, {"id": "key_01k3zq8qab", "name": "two"}]
     assert exact_id(KEY, "key_01k3zq8qab", keys) == exact_id(KEY, "key_01k3zq8qab", keys[1:]) == "key_01k3zq8qab"
     assert exact_id(KEY, "key_01k3zq8q", keys[1:]) == "key_01k3zq8qab"
-    for name, meant in (
-        ("key_01k3zq8q", keys),
-        ("key_01k3zq8", keys),
-        ("key_", keys),
-        ("key_01k3zq8", keys[1:]),
-        ("two", keys[1:]),
-    ):
+    for name, meant in (("key_01k3zq8q", keys), ("key_01k3zq8", keys), ("key_", keys), ("two", keys[1:])):
         with pytest.raises(NotExact) as caught:
             exact_id(KEY, name, keys)
         assert caught.value.details == {"candidates": meant}, name
