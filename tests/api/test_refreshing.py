@@ -8,13 +8,15 @@ import pytest
 from svc_daemon.operations.remove.setting_aside import sort_leftovers
 from svc_daemon.operations.remove.sweeping import clean_tombstones
 from svc_daemon.settings.limits import Limits
-from svc_daemon.store.rows.sources.sources import find_source
+from svc_daemon.store.rows.sources.sources import SourceRow, find_source
 from tests.acceptance.installations import PATIENCE_S
-from tests.api.answers import body_of, details_of
+from tests.api import sites
+from tests.api.answers import body_of, details_of, without_id
 from tests.api.daemons import NOTES, Daemon
 from tests.api.fixtures import MakeDaemon
-from tests.api.sites import PAGE, PDF, Site
+from tests.api.sites import DAY, PAGE, PDF, Site
 
+BLANK_PAGE = b"<html><body> </body></html>"
 NEWER = b"# Notes\n\nThe cobalt quay was built of white stone.\n"
 
 
@@ -42,10 +44,14 @@ def refresh_ready(daemon: Daemon, source_id: str) -> dict[str, Any]:
     return answer
 
 
-def generation(daemon: Daemon, source_id: str) -> int:
+def row_of(daemon: Daemon, source_id: str) -> SourceRow:
     source = daemon.read(lambda connection: find_source(connection, daemon.team_id, source_id))
     assert source is not None
-    return source.generation
+    return source
+
+
+def generation(daemon: Daemon, source_id: str) -> int:
+    return row_of(daemon, source_id).generation
 
 
 def blobs(daemon: Daemon) -> list[bytes]:
@@ -63,7 +69,7 @@ def limited(make_daemon: MakeDaemon) -> Daemon:
 
 def test_refresh_answered_with_304_changes_only_the_time_of_the_fetch(limited: Daemon, site: Site) -> None:
     source_id = add_ready(limited, site.url("/notes.md"))
-    before = limited.source(source_id)
+    before, events, kept = limited.source(source_id), limited.count("events"), limited.kept()
     limited.advance(5)
     refreshed = body_of(refresh(limited, source_id))
     headers = site.server.requests[-1].headers
@@ -72,7 +78,7 @@ def test_refresh_answered_with_304_changes_only_the_time_of_the_fetch(limited: D
     assert refreshed["fetched_at"] > before["fetched_at"]
     same = ("task", "sha256", "etag", "http_status", "final_url", "updated_at")
     assert {name: refreshed[name] for name in same} == {name: before[name] for name in same}
-    assert (generation(limited, source_id), limited.count("tasks")) == (1, 1)
+    assert (generation(limited, source_id), limited.count("events"), limited.kept()) == (1, events, kept)
 
 
 def test_refresh_beyond_the_quota_is_refused_and_keeps_the_old_content(limited: Daemon, site: Site) -> None:
@@ -81,13 +87,6 @@ def test_refresh_beyond_the_quota_is_refused_and_keeps_the_old_content(limited: 
     site.put("/notes.md", NEWER, "text/markdown")
     details_of(refresh(limited, source_id), "quota_exceeded")
     assert (limited.source(source_id)["ready"], blobs(limited)) == (True, [NOTES])
-
-
-def test_refresh_with_the_same_bytes_creates_neither_a_generation_nor_a_task(working: Daemon, site: Site) -> None:
-    source_id = add_ready(working, site.put("/plain.txt", NOTES, "text/plain"))
-    assert body_of(refresh(working, source_id))["changed"] is False
-    assert (generation(working, source_id), working.count("tasks")) == (1, 1)
-    assert (blobs(working), list(working.files.staging.iterdir())) == ([NOTES], [])
 
 
 def test_refresh_with_changed_content_creates_a_new_generation_of_the_source(working: Daemon, site: Site) -> None:
@@ -116,22 +115,6 @@ def test_the_old_text_is_found_until_the_index_has_the_new_one(working: Daemon, 
     assert (working.found("umber"), working.found("cobalt")) == ([], [source_id])
     (told,) = (event["data"] for event in working.show("/v1/events", types="source.updated")["data"])
     assert (told["refresh"]["outcome"], told["sha256"]) == ("changed", working.source(source_id)["sha256"])
-
-
-@pytest.mark.parametrize(
-    ("path", "route", "code"),
-    [("/notes.md", "files/import", "url_fetch_failed"), ("/page", "pages", "website_analysis_failed")],
-)
-def test_new_content_without_text_keeps_the_old_text(
-    working: Daemon, site: Site, path: str, route: str, code: str
-) -> None:
-    source_id = add_ready(working, site.url(path), route)
-    before, stored = working.source(source_id), blobs(working)
-    site.put(path, b"<html><body> </body></html>" if route == "pages" else b" \n", site.items[path].content_type)
-    assert details_of(refresh(working, source_id), code)["reason"] == "no_extractable_text"
-    after = working.source(source_id)
-    assert {**after, "request_id": ""} == {**before, "request_id": ""}
-    assert blobs(working) == stored
 
 
 def test_refresh_restores_lost_bytes_even_if_the_content_has_not_changed(working: Daemon, site: Site) -> None:
@@ -170,19 +153,36 @@ def test_refreshed_bytes_survive_a_restart_and_are_removed_with_their_source(
     again.wait(lambda: not again.blob_names(), "the bytes are removed")
 
 
-def test_failed_fetch_or_another_kind_of_content_keeps_the_old_content(working: Daemon, site: Site) -> None:
-    file, page = add_ready(working, site.url("/notes.md")), add_ready(working, site.url("/page"), "pages")
-    site.put("/notes.md", b"gone", status=410)
-    site.put("/page", b"gone", status=503)
-    assert details_of(refresh(working, file), "url_fetch_failed")["http_status"] == 410
-    assert details_of(refresh(working, page), "website_analysis_failed")["http_status"] == 503
-    site.put("/notes.md", PAGE)  # such as a login form
-    site.put("/page", PDF, "application/pdf")
-    details_of(refresh(working, file), "url_is_web_page")
-    details_of(refresh(working, page), "url_is_file")
-    assert (working.source(file)["ready"], working.source(page)["ready"]) == (True, True)
-    assert working.found("umber") == [file]
-    assert body_of(refresh(working, file, force=True), 202)["content_type"] == "text/html"
+@pytest.mark.parametrize(
+    ("route", "body", "content_type", "status", "code", "expected"),
+    [
+        ("files/import", b"gone", "text/plain", 410, "url_fetch_failed", {"http_status": 410}),
+        ("files/import", b" \n", "text/markdown", 200, "url_fetch_failed", {"reason": "no_extractable_text"}),
+        ("files/import", PAGE, "text/html", 200, "url_is_web_page", {}),  # such as a login form
+        ("pages", b"gone", "text/plain", 503, "website_analysis_failed", {"http_status": 503}),
+        ("pages", BLANK_PAGE, "text/html", 200, "website_analysis_failed", {"reason": "no_extractable_text"}),
+        ("pages", PDF, "application/pdf", 200, "url_is_file", {}),
+    ],
+)
+def test_refresh_that_fails_keeps_the_old_content(
+    working: Daemon,
+    site: Site,
+    route: str,
+    body: bytes,
+    content_type: str,
+    status: int,
+    code: str,
+    expected: dict[str, Any],
+) -> None:
+    path = "/page" if route == "pages" else "/notes.md"
+    source_id = add_ready(working, site.url(path), route)
+    before, stored = without_id(working.source(source_id)), blobs(working)
+    site.put(path, body, content_type, status)
+    assert expected.items() <= details_of(refresh(working, source_id), code).items()
+    assert without_id(working.source(source_id)) == before
+    assert blobs(working) == stored
+    if code == "url_is_web_page":
+        assert body_of(refresh(working, source_id, force=True), 202)["content_type"] == "text/html"
 
 
 def test_source_that_is_being_indexed_or_has_no_url_is_not_refreshed(daemon: Daemon, site: Site) -> None:
@@ -211,3 +211,34 @@ def test_failed_source_becomes_ready_after_a_refresh_with_new_content(working: D
     working.wait_status(source_id, "failed")
     site.put("/blank.txt", NEWER, "text/plain")
     refresh_ready(working, source_id)
+
+
+@pytest.mark.parametrize("every", [DAY, 0])
+def test_after_a_kill_in_the_middle_of_a_swap_the_next_start_ends_it(
+    make_daemon: MakeDaemon, site: Site, every: int
+) -> None:
+    daemon = make_daemon()
+    daemon.make_bucket()
+    daemon.start()
+    page = sites.add(daemon, site.url("/page"), every=every)
+    site.put("/page", PAGE.replace(b"ochre", b"crimson"))
+    with daemon.provider.held("put_documents") as hold:
+        if every:
+            daemon.advance(1.2 * DAY)
+        else:
+            refreshing = daemon.loop.begin(daemon.asking("POST", f"/v1/sources/{page}/refresh")())
+        hold.wait_entered()
+        if not every:
+            refreshing.cancel()
+        daemon.stop()
+        assert (daemon.found("ochre"), daemon.source(page)["ready"]) == ([page], True)
+    daemon.wait(lambda: len(daemon.found("quay")) == 1, "the held call has ended")
+    daemon.close()
+    again = make_daemon()
+    assert len(again.found("quay")) == 1
+    again.start()
+    again.wait(lambda: again.found("crimson") == [page], "the new text is found")
+    again.wait(lambda: [each["outcome"] for each in sites.updates(again)] == ["changed"], "the change is reported")
+    assert (again.found("ochre"), len(again.blob_names())) == ([], 1)
+    source = row_of(again, page)
+    assert (source.rechunk, source.valid_from, source.is_swapping) == (False, None, False)

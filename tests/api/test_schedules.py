@@ -1,16 +1,17 @@
 """Sources that keep themselves up to date: what a schedule fetches, when, and what stays when a try fails."""
 
+import re
 import threading
 from datetime import timedelta
 from typing import Any
 
+import httpx
 import pytest
 
 from svc_daemon.core.access import api_keys
 from svc_daemon.core.times import from_text, to_text
 from svc_daemon.operations.remove.sweeping import recall_far_pauses
 from svc_daemon.settings.limits import Limits
-from svc_daemon.store.rows.sources.sources import find_source
 from tests.acceptance.installations import PATIENCE_S
 from tests.api.answers import body_of, details_of, refused_field
 from tests.api.asking import DOORS, ask
@@ -31,34 +32,73 @@ def page(working: Daemon, site: Site) -> str:
     return add(working, site.url("/page"))
 
 
-def test_a_page_with_an_interval_is_found_by_its_new_text_and_keeps_its_id(
+@pytest.mark.rule("source.refresh")
+def test_a_page_with_an_interval_is_found_by_its_new_text_and_keeps_its_id_and_url(
     working: Daemon, site: Site, page: str
 ) -> None:
     before = working.source(page)
     assert (before["refresh"]["every_seconds"], before["refresh"]["on_gone"]) == (DAY, "report")
-    site.put("/page", PAGE.replace(b"ochre", b"crimson"))
+    site.put("/new-place", PAGE.replace(b"ochre", b"crimson"))
+    site.put("/page", b"", status=301, location="/new-place")
     try_again(working, page)
     working.wait(lambda: working.found("crimson") == [page], "the new text is found")
     after = working.source(page)
     assert working.found("ochre") == []
     assert (after["ready"], after["task"], after["sha256"] == before["sha256"]) == (True, before["task"], False)
+    assert (after["source_url"], after["final_url"]) == (site.url("/page"), site.url("/new-place"))
     assert b"crimson" in working.ask("GET", f"/v1/sources/{page}/content").content
     assert [each["outcome"] for each in updates(working)] == ["changed"]
     assert len(working.blob_names()) == 1
 
 
-def test_a_try_that_finds_nothing_new_changes_one_row(working: Daemon, site: Site) -> None:
-    source_id = add(working, site.url("/notes.md"), "files/import")
-    before, counts = working.source(source_id), working.kept()
-    events = working.count("events")
-    try_again(working, source_id)
-    headers = site.server.requests[-1].headers
-    assert (headers["if-none-match"], headers["if-modified-since"]) == ('"v1"', "Thu, 01 Jan 2026")
-    after = working.source(source_id)
-    assert after["fetched_at"] > before["fetched_at"]
-    same = ("task", "sha256", "etag", "updated_at", "final_url")
-    assert {name: after[name] for name in same} == {name: before[name] for name in same}
-    assert (working.kept(), working.count("events")) == (counts, events)
+def ledger(number: int, edition: int) -> bytes:
+    """Return a page whose text says its edition."""
+    said = f"Ledger{number} of the harbour is in its edition e{number}x{edition} now."
+    return f"<html><body><article><h1>Ledger</h1><p>{said}</p></article></body></html>".encode()
+
+
+def editions(answer: httpx.Response, page: str) -> list[int]:
+    """Return the editions of the page that a search has found."""
+    texts = [hit["text"] for hit in body_of(answer)["data"] if hit["source_id"] == page]
+    return [int(found) for text in texts for found in re.findall(r" e\d+x(\d+) ", text)]
+
+
+@pytest.mark.rule("source.refresh")
+def test_searches_find_one_edition_of_each_page_of_a_site_that_changes_again_and_again(
+    working: Daemon, site: Site
+) -> None:
+    pages = [add(working, site.put(f"/ledger{number}", ledger(number, 1))) for number in range(5)]
+    allowed, wrong, count, is_over = {1}, list[str](), 0, threading.Event()
+
+    def search() -> None:
+        nonlocal count
+        while not is_over.wait(0.03):
+            for number, page in enumerate(pages):
+                before = set(allowed)
+                answer = working.search(f"ledger{number}", buckets=["inbox"])
+                if answer.status_code == 504:
+                    # The clock was set ahead during the search.
+                    continue
+                found = editions(answer, page)
+                if len(found) != 1 or not set(found) <= before | allowed:
+                    wrong.append(f"{page}: {found}, not {before}")
+                count += 1
+
+    thread = threading.Thread(target=search)
+    thread.start()
+    try:
+        for edition in range(2, 6):
+            allowed.add(edition)
+            for number in range(len(pages)):
+                site.put(f"/ledger{number}", ledger(number, edition))
+            working.advance(1.2 * DAY)
+            for number, page in enumerate(pages):
+                working.wait(lambda: editions(working.search(f"ledger{number}"), page) == [edition], "it is found")  # noqa: B023
+            allowed.remove(edition - 1)
+    finally:
+        is_over.set()
+        thread.join()
+    assert (wrong, count >= len(pages)) == ([], True)
 
 
 def test_a_page_whose_bytes_differ_and_whose_text_does_not_is_unchanged(working: Daemon, site: Site, page: str) -> None:
@@ -156,21 +196,6 @@ def test_a_blocked_address_is_refused_by_each_try(make_daemon: MakeDaemon, site:
     asked = len(site.server.requests)
     assert try_again(strict, page)["error"]["code"] == "url_fetch_blocked"
     assert len(site.server.requests) == asked
-
-
-def test_a_redirect_to_a_blocked_address_is_refused(working: Daemon, site: Site, page: str) -> None:
-    site.put("/page", b"", status=302, location="http://10.0.0.1/page")
-    assert try_again(working, page)["error"]["code"] == "url_fetch_blocked"
-    assert working.found("ochre") == [page]
-
-
-def test_a_page_that_moves_is_followed_and_keeps_its_url(working: Daemon, site: Site, page: str) -> None:
-    site.put("/new-place", PAGE.replace(b"ochre", b"crimson"))
-    site.put("/page", b"", status=301, location="/new-place")
-    try_again(working, page)
-    working.wait(lambda: working.found("crimson") == [page], "the new text is found")
-    shown = working.source(page)
-    assert (shown["source_url"], shown["final_url"]) == (site.url("/page"), site.url("/new-place"))
 
 
 @pytest.mark.parametrize("status", [404, 410])
@@ -318,13 +343,6 @@ def test_sources_of_archived_buckets_are_not_tried_until_a_bucket_is_active_agai
     working.wait(lambda: schedule(working, page)["tried_at"] is not None, "the page is tried")
 
 
-def test_lost_bytes_are_restored_by_a_try(working: Daemon, site: Site, page: str) -> None:
-    working.lose_blob(page)
-    try_again(working, page)
-    assert working.ask("GET", f"/v1/sources/{page}/content").content == PAGE
-    working.wait(lambda: working.found("ochre") == [page], "the text is found")
-
-
 def test_a_source_deleted_during_its_refresh_stays_deleted(working: Daemon, site: Site, page: str) -> None:
     site.put("/page", PAGE.replace(b"ochre", b"crimson"))
     with working.provider.held("put_documents") as hold:
@@ -335,16 +353,6 @@ def test_a_source_deleted_during_its_refresh_stays_deleted(working: Daemon, site
     other = add(working, site.url("/notes.md"), "files/import")
     assert (working.found("crimson"), working.found("ochre"), working.found("umber")) == ([], [], [other])
     working.wait(lambda: len(working.blob_names()) == 1, "the bytes of both versions are removed")
-
-
-def test_a_failed_source_is_indexed_when_its_url_has_text(working: Daemon, site: Site) -> None:
-    body = {"url": site.url("/blank.txt"), "refresh": {"every_seconds": DAY}}
-    source_id = str(working.post("/v1/buckets/inbox/files/import", 201, json=body)["id"])
-    working.wait_status(source_id, "failed")
-    site.put("/blank.txt", NOTES, "text/plain")
-    working.advance(1.2 * DAY)
-    working.wait_ready(source_id)
-    assert working.found("umber") == [source_id]
 
 
 def test_a_manual_refresh_ends_failures_and_begins_the_interval_anew(working: Daemon, site: Site, page: str) -> None:
@@ -363,35 +371,3 @@ def test_a_clock_that_was_wrong_by_years_delays_nothing_for_years(working: Daemo
     assert working.loop.run(recall_far_pauses(working.context)) == 1
     working.start()
     working.wait(lambda: schedule(working, page)["tried_at"] is not None, "the source is tried")
-
-
-@pytest.mark.parametrize("every", [DAY, 0])
-def test_after_a_kill_in_the_middle_of_a_swap_the_next_start_ends_it(
-    make_daemon: MakeDaemon, site: Site, every: int
-) -> None:
-    daemon = make_daemon()
-    daemon.make_bucket()
-    daemon.start()
-    page = add(daemon, site.url("/page"), every=every)
-    site.put("/page", PAGE.replace(b"ochre", b"crimson"))
-    with daemon.provider.held("put_documents") as hold:
-        if every:
-            daemon.advance(1.2 * DAY)
-        else:
-            refreshing = daemon.loop.begin(daemon.asking("POST", f"/v1/sources/{page}/refresh")())
-        hold.wait_entered()
-        if not every:
-            refreshing.cancel()
-        daemon.stop()
-        assert (daemon.found("ochre"), daemon.source(page)["ready"]) == ([page], True)
-    daemon.wait(lambda: len(daemon.found("quay")) == 1, "the held call has ended")
-    daemon.close()
-    again = make_daemon()
-    assert len(again.found("quay")) == 1
-    again.start()
-    again.wait(lambda: again.found("crimson") == [page], "the new text is found")
-    again.wait(lambda: [each["outcome"] for each in updates(again)] == ["changed"], "the change is reported")
-    assert (again.found("ochre"), len(again.blob_names())) == ([], 1)
-    source = again.read(lambda connection: find_source(connection, again.team_id, page))
-    assert source is not None
-    assert (source.rechunk, source.valid_from, source.is_swapping) == (False, None, False)
