@@ -1,7 +1,6 @@
 """Packs over HTTP: all files of a batch in one PUT, including partial, damaged and repeated uploads."""
 
 from itertools import pairwise
-from typing import Any
 
 import pytest
 
@@ -10,11 +9,10 @@ from tests.api import sessions
 from tests.api.answers import body_of, details_of, refused_field, without_id
 from tests.api.daemons import Daemon
 from tests.api.fixtures import LimitDaemon
-from tests.api.puts import DATA, HALF, PUTS, SIZE, STATES, expected_of
+from tests.api.puts import CUTS, DATA, HALF, PIECES, SIZE, in_state, received
 from tests.api.sessions import (
     ask_batch,
     batch_body,
-    batch_status,
     finalize_batch,
     open_pack,
     outcomes,
@@ -25,29 +23,7 @@ from tests.api.sessions import (
 )
 from tests.store.folders import watch_syncs
 
-#: Where the items of `DATA` begin and end: the first item has a single byte, and the third ends at HALF.
-CUTS = (0, 1, 300, HALF, SIZE)
-PIECES = [(f"p{number}", DATA[first:end]) for number, (first, end) in enumerate(pairwise(CUTS))]
 NAMES = [name for name, _ in PIECES]
-
-
-def received(daemon: Daemon, batch: dict[str, Any]) -> int:
-    """Return the number of bytes received by all sessions of the batch."""
-    return sum(sessions.state_of(daemon, item)[1] for item in batch["items"])
-
-
-def in_state(daemon: Daemon, state: str) -> dict[str, Any]:
-    """Create a batch with a pack of DATA, bring it into the state, and return it."""
-    batch = open_pack(daemon, PIECES)
-    if state == "uploading":
-        assert part_kept(put_part(daemon, batch, DATA, 0, HALF - 1)) == f"bytes=0-{HALF - 1}"
-    if state in ("uploaded", "finalized"):
-        body_of(put(daemon, batch, DATA))
-    if state == "finalized":
-        assert outcomes(finalize_batch(daemon, batch)) == dict.fromkeys(NAMES, "finalized")
-    if state == "canceled":
-        finalize_batch(daemon, batch, mode="abandon_pending")
-    return batch
 
 
 @pytest.mark.rule("pack.fields")
@@ -62,38 +38,6 @@ def test_pack_response_has_the_offset_and_size_of_each_item(shared: Daemon) -> N
     plain = body_of(ask_batch(shared, batch_body(PIECES)), 201)
     assert "pack" not in plain
     assert {"offset", "size_bytes"}.isdisjoint(plain["items"][0])
-
-
-@pytest.mark.rule("pack.dialect")
-@pytest.mark.parametrize("state", STATES)
-def test_each_kind_of_put_in_each_state_of_a_pack_has_the_expected_result(shared: Daemon, state: str) -> None:
-    for kind, (body, content_range) in PUTS.items():
-        expected, batch = expected_of(kind, state), in_state(shared, state)
-        answer = put(shared, batch, body, content_range)
-        if isinstance(expected, int):
-            assert part_kept(answer) == (f"bytes=0-{expected - 1}" if expected else None), kind
-            assert received(shared, batch) == expected, kind
-        elif expected == "done":
-            now = max(state, "uploaded", key=list(STATES).index)
-            done = {"batch_id": batch["batch_id"], "object": "pack", "received_bytes": SIZE, "status": now}
-            assert done.items() <= body_of(answer).items(), kind
-            assert received(shared, batch) == SIZE, kind
-        else:
-            details_of(answer, expected)
-            assert received(shared, batch) == STATES[state], kind
-
-
-@pytest.mark.rule("pack.put")
-def test_finalized_pack_creates_one_source_for_each_item(working: Daemon) -> None:
-    batch = open_pack(working, PIECES)
-    body_of(put(working, batch, DATA))
-    made = {item["client_file_id"]: item["knowledge_id"] for item in finalize_batch(working, batch)["finalized"]}
-    assert list(made) == NAMES
-    working.wait(lambda: bool(batch_status(working, batch)["terminal"]), "the batch ends")
-    for name, data in PIECES:
-        assert sessions.stored_bytes(working, made[name]) == data
-        assert working.source(made[name])["sha256"] == sessions.sha256_of(data)
-    assert working.part_ids() == []
 
 
 @pytest.mark.rule("pack.checksums")
@@ -129,37 +73,31 @@ def test_batch_larger_than_the_pack_limit_gets_no_pack(limited: LimitDaemon) -> 
 
 
 @pytest.mark.rule("pack.replay")
-def test_replay_returns_the_pack_if_requested_and_a_new_url_after_expiry(daemon: Daemon) -> None:
-    first = ask_batch(daemon, pack_body(PIECES), repeat_key="k")
-    batch = body_of(first, 201)
+def test_replay_returns_the_pack_if_requested_and_new_urls_after_expiry(daemon: Daemon) -> None:
+    batch = body_of(ask_batch(daemon, pack_body(PIECES), repeat_key="k"), 201)
     assert without_id(body_of(ask_batch(daemon, pack_body(PIECES), repeat_key="k"))) == without_id(batch)
     plain = body_of(ask_batch(daemon, pack_body(PIECES) | {"pack": False}, repeat_key="k"))
     assert (plain["batch_id"], "pack" in plain) == (batch["batch_id"], False)
     daemon.advance(86_500)
-    old, new = batch["pack"], body_of(ask_batch(daemon, pack_body(PIECES), repeat_key="k"))["pack"]
-    assert (old["upload_url"] != new["upload_url"], old["expires_at"] < new["expires_at"]) == (True, True)
-    details_of(put(daemon, old, DATA), "session_not_found")
-    body_of(put(daemon, new, DATA))
+    again = body_of(ask_batch(daemon, pack_body(PIECES), repeat_key="k"))
+    assert again["batch_id"] == batch["batch_id"]
+    assert again["items"][0]["session_id"] == batch["items"][0]["session_id"]
+    places = [(each["items"][0], each["pack"]) for each in (batch, again)]
+    for old, new, data in zip(*places, (DATA[:1], DATA), strict=True):
+        assert old["expires_at"] < new["expires_at"]
+        details_of(put(daemon, old, data), "session_not_found")
+        body_of(put(daemon, new, data))
 
 
 @pytest.mark.rule("pack.replay")
 def test_pack_is_not_found_with_a_wrong_token(shared: Daemon) -> None:
-    batch, other = in_state(shared, "pending"), in_state(shared, "pending")
+    batch, other = in_state(shared, "pending", "pack"), in_state(shared, "pending", "pack")
     token = sessions.path_of(batch).rpartition("/")[2]
     single = sessions.path_of(batch["items"][0]).rpartition("/")[2]
     wrong = (f"{batch['batch_id']}/{'0' * 64}", f"{other['batch_id']}/{token}", f"bat_missing/{token}")
     for path in (*wrong, f"{batch['batch_id']}/{single}", f"{batch['items'][0]['session_id']}/{token}"):
         details_of(shared.ask("PUT", f"/v1/storage/{path}", key="", content=DATA), "session_not_found")
     assert (received(shared, batch), received(shared, other)) == (0, 0)
-
-
-def test_web_page_of_any_origin_may_upload_a_pack(shared: Daemon) -> None:
-    batch, foreign = in_state(shared, "pending"), {"Origin": "https://page.example", "Sec_Fetch_Site": "cross-site"}
-    answer = put(shared, batch, DATA[:100], f"bytes 0-99/{SIZE}", X_Guploader_No_308="yes", **foreign)
-    override, kept = (answer.headers.get(name) for name in ("X-Http-Status-Code-Override", "Range"))
-    assert (answer.status_code, answer.content, override, kept) == (200, b"", "308", "bytes=0-99")
-    assert answer.headers["Access-Control-Allow-Origin"] == "*"
-    assert answer.headers["Cache-Control"] == "no-store"
 
 
 @pytest.mark.rule("pack.damaged")
@@ -221,7 +159,7 @@ def test_canceled_item_fails_and_the_other_items_of_the_pack_are_finalized(daemo
     daemon.delete(f"/v1/buckets/inbox/uploads/{batch['by_id']['p1']['session_id']}")
     body_of(put(daemon, batch, DATA))
     assert outcomes(finalize_batch(daemon, batch)) == dict.fromkeys(NAMES, "finalized") | {"p1": "failed"}
-    given_up = in_state(daemon, "uploading")
+    given_up = in_state(daemon, "uploading", "pack")
     finalize_batch(daemon, given_up, mode="abandon_pending")
     assert body_of(put(daemon, given_up, b"", "bytes */*"))["status"] == "finalized"
     assert daemon.part_ids() == []
@@ -237,27 +175,6 @@ def test_pack_whose_items_all_failed_is_canceled(daemon: Daemon) -> None:
     daemon.delete(f"/v1/sources/{replaced}")
     assert outcomes(finalize_batch(daemon, batch)) == dict.fromkeys(NAMES, "failed")
     details_of(put(daemon, batch["pack"], b"", "bytes */*"), "session_canceled")
-
-
-@pytest.mark.rule("pack.replay")
-def test_expired_pack_refuses_bytes_and_its_stored_bytes_are_removed(daemon: Daemon) -> None:
-    batch = in_state(daemon, "uploading")
-    daemon.advance(86_500)
-    details_of(put(daemon, batch, DATA), "session_expired")
-    sessions.wait_swept(daemon, lambda: daemon.part_ids() == [], "its bytes are removed")
-    details_of(put(daemon, batch, DATA), "session_expired")
-    assert outcomes(finalize_batch(daemon, batch)) == dict.fromkeys(NAMES, "failed")
-
-
-@pytest.mark.rule("pack.size")
-def test_legacy_batch_route_accepts_a_pack(shared: Daemon) -> None:
-    body = pack_body(PIECES)
-    body["manifest"]["bucket_slugs"] = ["inbox"]
-    batch = body_of(shared.ask("POST", "/v1/knowledge/files:batch/upload-session", json=body), 201)
-    body_of(put(shared, batch["pack"], DATA))
-    assert outcomes(finalize_batch(shared, batch)) == dict.fromkeys(NAMES, "finalized")
-    del body["manifest"]["items"][0]["sha256"]
-    details_of(shared.ask("POST", "/v1/knowledge/files:batch/upload-session", json=body), "invalid_request")
 
 
 @pytest.mark.folders

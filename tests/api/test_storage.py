@@ -8,25 +8,11 @@ import pytest
 from svc_daemon.process.locks import session_lock
 from tests.api.answers import body_of, details_of, refused_field
 from tests.api.daemons import Daemon
-from tests.api.puts import DATA, HALF, PUTS, SIZE, STATES, expected_of
+from tests.api.puts import DATA, HALF, PUTS, SIZE, STATES, expected_of, in_state, received
 from tests.api.sessions import finalize, open_session, part_kept, path_of, put, put_part, sha256_of, state_of
 
 UPLOADS = "/v1/buckets/inbox/uploads"
 Session = dict[str, Any]
-
-
-def in_state(daemon: Daemon, state: str) -> Session:
-    """Open a session, bring it into the state, and return it."""
-    session = open_session(daemon, DATA)
-    if state in ("uploading", "canceled"):
-        assert part_kept(put_part(daemon, session, DATA, 0, HALF - 1)) == f"bytes=0-{HALF - 1}"
-    if state in ("uploaded", "finalized"):
-        body_of(put(daemon, session, DATA))
-    if state == "finalized":
-        body_of(finalize(daemon, session), 201)
-    if state == "canceled":
-        body_of(daemon.ask("DELETE", f"{UPLOADS}/{session['session_id']}"))
-    return session
 
 
 def pending(daemon: Daemon) -> Session:
@@ -37,40 +23,50 @@ def uploading(daemon: Daemon) -> Session:
     return in_state(daemon, "uploading")
 
 
-@pytest.mark.rule("upload.put")
+FOREIGN = {"Origin": "https://page.example", "Sec-Fetch-Site": "cross-site"}
+
+
+@pytest.mark.rule("upload.put", "pack.dialect")
+@pytest.mark.parametrize("upload_kind", ["session", "pack"])
 @pytest.mark.parametrize("state", STATES)
-def test_each_kind_of_put_in_each_state_of_a_session_has_the_expected_result(shared: Daemon, state: str) -> None:
-    for kind, (body, content_range) in PUTS.items():
-        expected, session = expected_of(kind, state), in_state(shared, state)
-        answer = put(shared, session, body, content_range)
-        if isinstance(expected, int):
-            assert part_kept(answer) == (f"bytes=0-{expected - 1}" if expected else None), kind
-            assert state_of(shared, session) == ("uploading" if expected else "pending", expected), kind
-        elif expected == "done":
-            now = max(state, "uploaded", key=list(STATES).index)
-            done = {"session_id": session["session_id"], "received_bytes": SIZE, "sha256": sha256_of(DATA)}
-            assert (done | {"status": now}).items() <= body_of(answer).items(), kind
-            assert state_of(shared, session)[1] == SIZE, kind
-        else:
-            details_of(answer, expected)
-            assert state_of(shared, session) == (state, STATES[state]), kind
+@pytest.mark.parametrize("kind", PUTS)
+def test_each_kind_of_put_in_each_state_has_the_expected_result(
+    shared: Daemon, upload_kind: str, state: str, kind: str
+) -> None:
+    """Pages of any origin may read each answer, also an error, and nobody may keep it."""
+    expected, upload = expected_of(kind, state), in_state(shared, state, upload_kind)
+    body, content_range = PUTS[kind]
+    answer = put(shared, upload, body, content_range, **FOREIGN)
+    assert answer.headers["Access-Control-Allow-Origin"] == "*"
+    status, stored = state, STATES[state]
+    if isinstance(expected, int):
+        status, stored = "uploading" if expected else "pending", expected
+        assert part_kept(answer) == (f"bytes=0-{expected - 1}" if expected else None)
+    elif expected == "done":
+        status, stored = max(state, "uploaded", key=list(STATES).index), SIZE
+        done = {"object": "pack"} if upload_kind == "pack" else {"sha256": sha256_of(DATA)}
+        assert (done | {"received_bytes": SIZE, "status": status}).items() <= body_of(answer).items()
+    else:
+        details = details_of(answer, expected)
+        assert expected != "offset_mismatch" or details["range"] == (f"bytes=0-{stored - 1}" if stored else None)
+        assert details.get("range") == answer.headers.get("Range")
+    assert answer.is_error or answer.headers["Cache-Control"] == "no-store"
+    assert received(shared, upload) == stored
+    assert upload_kind == "pack" or state_of(shared, upload)[0] == status
 
 
-def test_expired_session_refuses_every_kind_of_put(daemon: Daemon) -> None:
-    sessions = {kind: uploading(daemon) for kind in PUTS}
-    # As the sweeper does while it deletes the bytes, which may take long.
-    with daemon.holding(*(session_lock(session["session_id"]) for session in sessions.values())):
-        daemon.advance(3700)
-        for kind, session in sessions.items():
-            details_of(put(daemon, session, *PUTS[kind]), "session_expired")
-            assert state_of(daemon, session) == ("expired", HALF), kind
-
-
-def test_put_that_leaves_a_gap_is_refused_with_the_stored_range(shared: Daemon) -> None:
-    for session, stored in ((pending(shared), None), (uploading(shared), f"bytes=0-{HALF - 1}")):
-        answer = put(shared, session, *PUTS["gap"])
-        details = details_of(answer, "offset_mismatch")
-        assert (answer.headers.get("Range"), details["range"]) == (stored, stored)
+@pytest.mark.parametrize("upload_kind", ["session", "pack"])
+def test_expired_session_or_pack_refuses_every_kind_of_put(daemon: Daemon, upload_kind: str) -> None:
+    uploads = {kind: in_state(daemon, "uploading", upload_kind) for kind in PUTS}
+    sessions = [session for upload in uploads.values() for session in upload.get("items", [upload])]
+    # As the sweeper does while it deletes the bytes of a session, which may take long.
+    held = [session_lock(session["session_id"]) for session in sessions if upload_kind == "session"]
+    with daemon.holding(*held):
+        daemon.advance(90_000)
+        for kind, upload in uploads.items():
+            details_of(put(daemon, upload, *PUTS[kind]), "session_expired")
+            assert received(daemon, upload) == HALF, kind
+    assert {state_of(daemon, session)[0] for session in sessions} == {"expired"}
 
 
 def test_invalid_content_range_or_content_encoding_is_refused(shared: Daemon) -> None:
@@ -139,19 +135,17 @@ def test_session_is_not_found_with_a_wrong_token_and_needs_no_key_with_the_right
     body_of(shared.ask("PUT", path_of(session), key="", content=DATA))
 
 
-FOREIGN = {"Origin": "https://page.example", "Sec-Fetch-Site": "cross-site"}
-
-
 def test_web_page_of_any_origin_may_use_the_storage_route_and_no_other(shared: Daemon) -> None:
     session = pending(shared)
     answer = put(shared, session, DATA, **FOREIGN)
-    body_of(answer)
-    assert answer.headers["Access-Control-Allow-Origin"] == "*"
     assert {"Range", "X-Http-Status-Code-Override"} <= set(answer.headers["Access-Control-Expose-Headers"].split(", "))
     for path in (f"{UPLOADS}/{session['session_id']}", "/v1/buckets", "/v1/storage", "/v1/storagex/a/b"):
         refused = shared.ask("GET", path, headers=FOREIGN)
         details_of(refused, "origin_not_allowed")
         assert "Access-Control-Allow-Origin" not in refused.headers
+    refused = shared.ask("GET", path_of(session), key="", headers=FOREIGN)
+    details_of(refused, "method_not_allowed")
+    assert refused.headers["Access-Control-Allow-Origin"] == "*"
 
 
 def test_preflight_request_of_a_web_page_is_allowed(shared: Daemon) -> None:
@@ -163,48 +157,3 @@ def test_preflight_request_of_a_web_page_is_allowed(shared: Daemon) -> None:
     )
     assert (answer.status_code, answer.content, origin, "PUT" in methods) == (204, b"", "*", True)
     assert names <= set(allowed.lower().split(", "))
-
-
-@pytest.mark.parametrize(
-    ("method", "state", "kind", "code"),
-    (
-        ("PUT", "uploading", "gap", "offset_mismatch"),
-        ("PUT", "canceled", "whole", "session_canceled"),
-        ("PUT", "pending", "wrong total", "size_mismatch"),
-        ("GET", "pending", "whole", "method_not_allowed"),
-    ),
-)
-def test_web_page_may_read_error_responses_of_the_storage_route(
-    shared: Daemon, method: str, state: str, kind: str, code: str
-) -> None:
-    session, (body, content_range) = in_state(shared, state), PUTS[kind]
-    headers = FOREIGN | ({"Content-Range": content_range} if content_range else {})
-    answer = shared.ask(method, path_of(session), key="", content=body, headers=headers)
-    details_of(answer, code)
-    assert answer.headers["Access-Control-Allow-Origin"] == "*"
-
-
-@pytest.mark.parametrize("kind", ("first", "gap", "whole"))
-def test_storage_responses_are_not_cacheable(shared: Daemon, kind: str) -> None:
-    session = pending(shared)
-    assert put(shared, session, *PUTS[kind]).headers["Cache-Control"] == "no-store"
-
-
-def test_question_to_a_session_whose_source_is_deleted_is_answered_as_before(daemon: Daemon) -> None:
-    session = in_state(daemon, "uploaded")
-    source = body_of(finalize(daemon, session), 201)
-    body_of(daemon.ask("DELETE", f"/v1/sources/{source['id']}"))
-    assert body_of(put(daemon, session, *PUTS["question"]))["status"] == "finalized"
-
-
-def test_each_chunk_postpones_the_expiry_of_a_session_and_a_status_query_does_not(daemon: Daemon) -> None:
-    session = pending(daemon)
-    for first in range(5):
-        daemon.advance(3000)
-        assert part_kept(put_part(daemon, session, DATA, first, first)) == f"bytes=0-{first}"
-    daemon.advance(3500)
-    assert state_of(daemon, session) == ("uploading", 5)
-    part_kept(put(daemon, session, *PUTS["question"]))
-    daemon.advance(150)
-    assert state_of(daemon, session) == ("expired", 5)
-    details_of(put(daemon, session, *PUTS["question"]), "session_expired")
