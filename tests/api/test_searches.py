@@ -95,9 +95,9 @@ def test_metadata_filters_select_sources(filled: Daemon) -> None:
 
 #: Invalid values by the path that the refusal names.
 REFUSED: dict[str, list[Any]] = {
-    "query": ["", "  \n", None, ["grey"], "g" * 10_001],
-    "max_num_results": [0, 51, "5", 1.5],
-    "score_threshold": [1.1, -0.1],
+    "query": ["", "  \n", None, 1, ["grey"], "g" * 10_001],
+    "max_num_results": [0, 51, "5", 1.5, True],
+    "score_threshold": [1.1, -0.1, "0.5"],
     "buckets": ["inbox", ["inbox"] * 201],
     "filters.type": [{"type": "like", "key": "a", "value": 1}],
     "filters.filters": [{"type": "and", "filters": []}],
