@@ -90,12 +90,6 @@ def test_only_this_machine_comes_in(shared: Daemon) -> None:
         details_of(shared.loop.run(get(address)), "not_found")
 
 
-def test_an_unknown_operators_route_is_refused_as_any_other(shared: Daemon) -> None:
-    details_of(shared.ask("DELETE", TEAMS), "method_not_allowed")
-    for path in ("/admin", f"{KEYS}/"):
-        details_of(shared.ask("GET", path), "not_found")
-
-
 def test_the_token_is_for_its_user_alone_and_for_one_run(make_daemon: MakeDaemon) -> None:
     first = make_daemon()
     path = first.files.operator_token

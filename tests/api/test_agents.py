@@ -44,16 +44,6 @@ def test_an_id_is_taken_once(shared: Daemon) -> None:
     made(shared, "once", key=shared.add_team())
 
 
-def test_the_same_request_is_answered_with_the_same_agent(shared: Daemon) -> None:
-    first, again = (make(shared, "again", "k1", role="a") for _ in range(2))
-    assert without_id(body_of(again)) == without_id(body_of(first, 201))
-    assert again.headers["Idempotent-Replayed"] == "true"
-    details_of(make(shared, "again", "k1", role="b"), "idempotency_key_conflict")
-    details_of(make(shared, "again", "k2", role="a"), "agent_exists")
-    made(shared, None, repeat_key="k3")
-    assert body_of(make(shared, None, "k3"))["id"].startswith("agt_")
-
-
 @pytest.mark.rule("agent_replay_check_unavailable")
 def test_a_create_with_the_key_of_an_undecided_one_is_unavailable(daemon: Daemon) -> None:
     """Two requests at once, alike in every way; the disk takes its time."""
@@ -70,24 +60,6 @@ def test_a_create_with_the_key_of_an_undecided_one_is_unavailable(daemon: Daemon
     replayed = make(daemon, "raced", "k1")
     assert replayed.headers["Idempotent-Replayed"] == "true"
     assert body_of(replayed)["created_at"] == body_of(created, 201)["created_at"]
-
-
-def test_racing_creates_make_an_agent_once(daemon: Daemon) -> None:
-    keys, body = ({"Idempotency-Key": f"k{n % 4}"} for n in range(16)), {"agent_id": "raced"}
-    asks = [daemon.asking("POST", "/v1/agents", headers=key, json=body) for key in keys]
-    statuses = [answer.status_code for answer in daemon.ask_together(*asks)]
-    assert statuses.count(201) == 1
-    assert set(statuses) <= {200, 201, 409, 503}
-    assert daemon.count("agents") == 2
-
-
-def test_a_dry_run_judges_and_leaves_nothing(daemon: Daemon) -> None:
-    wanted = body_of(make(daemon, "ghost", "k1", dry_run=True, policy={"bucket_ids": ["inbox"]}))["would_create"]
-    assert (wanted["model"], len(wanted["policy"]["bucket_ids"])) == ("svc-agent:ghost", 1)
-    assert "id" not in body_of(make(daemon, None, dry_run=True))["would_create"]
-    details_of(make(daemon, "default", dry_run=True), "agent_exists")
-    assert faults(make(daemon, "ghost", dry_run=True, policy={"bucket_ids": ["nowhere"]})) == ["policy.bucket_ids.0"]
-    assert (daemon.count("agents"), daemon.count("idempotency")) == (1, 0)
 
 
 @pytest.mark.rule("agent_limit_reached")

@@ -88,18 +88,6 @@ def test_a_head_request_has_the_headers_and_no_body(shared: Daemon) -> None:
             assert b"x-request-id: req_" in answer.lower()
 
 
-@pytest.mark.rule("upload.finalize")
-def test_a_json_route_takes_json_alone(shared: Daemon) -> None:
-    for row in [row for row in ENDPOINTS if row.body is not None]:
-        for content_type in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"):
-            answer = shared.ask(row.method, address(row), content=b"{}", headers={"Content-Type": content_type})
-            details_of(answer, "unsupported_media_type")
-        json: dict[str, str] = {"Content-Type": "application/json"}
-        for content in (b"{", b"nonsense", b'{"a": NaN}', b'{"a": 1, "a": 2}', b'"\xff"'):
-            details_of(shared.ask(row.method, address(row), content=content, headers=json), "invalid_json")
-        details_of(shared.ask(row.method, address(row), content=b"[]", headers=json), "invalid_request")
-
-
 #: By capability the methods and paths that need it, each path below /v1.
 NEEDED_BY = {
     keys.BUCKET_CREATE: "POST /buckets, PUT /buckets/{bucket}",

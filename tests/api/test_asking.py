@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.api.agents import agent_of, changed_default, store_agent
+from tests.api.agents import agent_of, store_agent
 from tests.api.answers import details_of, refused_param
 from tests.api.asking import CHAT, DOORS, RESPONSES, annotations_of, ask, events_of, send, stream, text_of, without_ids
 from tests.api.daemons import Daemon
@@ -79,20 +79,6 @@ def test_what_scores_less_than_the_policy_wants_is_not_found(knowing: Daemon) ->
     assert ask(knowing, half, model=content_with_half(knowing))["grounded"] is True
     assert [ask(knowing, half)["grounded"], ask(knowing, half, model=picky)["grounded"]] == [True, False]
     assert ask(knowing, "days of vacation", model=picky)["grounded"] is True
-
-
-@pytest.mark.rule("service.agents")
-def test_a_default_agent_whose_policy_is_broken_knows_nothing(knowing: Daemon) -> None:
-    breaking = "UPDATE agents SET policy = :policy WHERE id = 'default' AND team_id = :team"
-    models = ("svc-agent", "svc-rag-agent")
-    for policy, door, model in product(("{", "null", '{"scope": "team"}'), DOORS, models):
-        with changed_default(knowing):
-            knowing.write(lambda connection: connection.execute(breaking, {"policy": policy, "team": knowing.team_id}))  # noqa: B023
-            answer = ask(knowing, VACATION, door, model=model)
-            assert (answer["model"], answer["grounded"], answer["sources"]) == (model, False, [])
-            (warning,) = answer["warnings"]
-            assert warning.startswith("The agent 'default' finds nothing: its stored policy is broken.")
-        assert ask(knowing, VACATION, door, model=model)["grounded"] is True
 
 
 @pytest.mark.rule("model.echo")
@@ -168,23 +154,6 @@ def test_a_follow_up_is_searched_with_what_came_before(knowing: Daemon) -> None:
     asked = {"role": "user", "content": [{"type": "input_text", "text": VACATION}]}
     output = ask(knowing, VACATION)["output"]
     assert "15 days" in text_of(ask(knowing, "", input=[asked, *output, turns[-1]]))
-
-
-#: Two questions, the second a follow-up, and what is answered to it.
-TALKS = [
-    ("When does the library open on weekdays in summer?", "and on Sundays?", "On Sundays it opens at eleven."),
-    ("Which walrus won the chess tournament?", "and who was second in Mongolia?", "I found nothing"),
-    ("Who flew the zeppelin over Lake Constance?", "Why?", "I found nothing"),
-]
-
-
-def test_words_of_an_earlier_question_do_not_starve_a_follow_up(knowing: Daemon) -> None:
-    knowing.make_bucket("library")
-    library = b"# Opening hours\n\nThe library opens at nine. On Sundays it opens at eleven.\n"
-    knowing.add_ready(library, filename="library.md", bucket="library")
-    for first, follow_up, expected in TALKS:
-        turns = [{"role": "user", "content": text} for text in (first, follow_up)]
-        assert expected in text_of(ask(knowing, "", input=turns, buckets=["library"])), first
 
 
 def test_what_the_caller_sent_comes_back_and_no_answer_is_kept(knowing: Daemon) -> None:
@@ -265,12 +234,6 @@ def test_what_makes_no_sense_is_refused_by_its_name(shared: Daemon, door: str, s
         assert refused_param(send(shared, door, VACATION, **{"stream": streams, **fields})) == param, fields
     for empty in ("", " \n"):
         assert "ends with an empty question" in send(shared, door, empty, stream=streams).text
-
-
-def test_an_error_before_the_first_word_of_a_stream_is_a_plain_one(shared: Daemon) -> None:
-    for door in DOORS:
-        details_of(send(shared, door, VACATION, stream=True, model="gpt-9"), "model_not_found")
-        details_of(send(shared, door, VACATION, stream=True, model="svc-agent:nobody"), "agent_not_found")
 
 
 #: A fresh team's few documents, of a sentence or two.

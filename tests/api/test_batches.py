@@ -168,17 +168,6 @@ def test_a_bad_file_is_rejected_and_the_others_are_taken(daemon: Daemon) -> None
     assert batch_status(daemon, batch)["counters"]["total"] == 1
 
 
-@pytest.mark.rule("batch.manifest")
-def test_fields_of_the_manifest_reach_the_source(daemon: Daemon) -> None:
-    body, fields = batch_body([A]), {"title": "Quay", "tags": ["stone"], "metadata": {"n": 1}}
-    body["manifest"]["items"][0] |= fields
-    batch = body_of(ask_batch(daemon, body), 201)
-    body_of(put(daemon, batch["items"][0], A[1]))
-    source = daemon.source(finalize_batch(daemon, batch)["finalized"][0]["knowledge_id"])
-    expected = {**fields, "filename": "a.md", "content_type": "text/markdown"}
-    assert {name: source[name] for name in expected} == expected
-
-
 @pytest.mark.rule("batch.key", "rule4.replay")
 @pytest.mark.parametrize(
     ("body", "repeat_key"), ((batch_body(THREE), "k1"), (batch_body(THREE, batch_idempotency_key="k2"), None))
@@ -217,23 +206,6 @@ def test_the_header_goes_before_the_key_of_the_batch(shared: Daemon) -> None:
             details_of(ask_batch(shared, body, repeat_key=repeat_key), "invalid_idempotency_key")
 
 
-def test_a_replay_of_an_expired_batch_gives_it_a_new_life(daemon: Daemon) -> None:
-    first = open_batch(daemon, THREE, repeat_key="k")
-    send(daemon, first, "a")
-    finalize_batch(daemon, first)
-    daemon.advance(86_500)
-    again = body_of(ask_batch(daemon, batch_body(THREE), repeat_key="k"))
-    assert again["batch_id"] == first["batch_id"]
-    assert again["expires_at"] > first["expires_at"]
-    items = {item["client_file_id"]: item for item in again["items"]}
-    for name in "bc":
-        assert items[name]["session_id"] == first["by_id"][name]["session_id"]
-        assert items[name]["upload_url"] != first["by_id"][name]["upload_url"]
-        details_of(put(daemon, first["by_id"][name], BYTES[name]), "session_not_found")
-        body_of(put(daemon, items[name], BYTES[name]))
-    assert outcomes(finalize_batch(daemon, first)) == {"a": "replayed", "b": "finalized", "c": "finalized"}
-
-
 def test_an_expired_batch_ends(daemon: Daemon) -> None:
     batch = open_batch(daemon, THREE)
     sessions.put_part(daemon, batch["by_id"]["a"], BYTES["a"], 0, 4)
@@ -263,23 +235,6 @@ def test_what_is_missing_can_be_given_up(working: Daemon) -> None:
     assert finalize_batch(working, everything, mode="abandon_pending")["status"] == "failed"
     working.advance(90_000)
     assert batch_status(working, everything)["status"] == "failed"
-
-
-@pytest.mark.rule("upload.batch-finalize")
-def test_the_body_of_a_finalize_is_an_object_with_a_known_mode(shared: Daemon) -> None:
-    batch, headers = open_batch(shared, THREE), {"Content-Type": "application/json"}
-    for content, code in ((b"[]", "invalid_request"), (b'{"mode": "all"}', "invalid_request"), (b"{", "invalid_json")):
-        details_of(sessions.ask_finalize(shared, batch, content=content, headers=headers), code)
-    assert outcomes(body_of(sessions.ask_finalize(shared, batch))) == dict.fromkeys("abc", "pending")
-
-
-def test_a_batch_of_an_archived_bucket_waits_until_it_is_back(daemon: Daemon) -> None:
-    batch = open_batch(daemon, THREE)
-    send(daemon, batch, "a")
-    daemon.patch("/v1/buckets/inbox", status="archived")
-    details_of(sessions.ask_finalize(daemon, batch), "bucket_not_found")
-    daemon.patch("/v1/buckets/inbox", status="active")
-    assert outcomes(finalize_batch(daemon, batch))["a"] == "finalized"
 
 
 @pytest.mark.rule("batch.items", "finalize.failed")

@@ -182,6 +182,7 @@ def test_an_optional_body_may_be_missing_and_is_judged_if_it_is_there(client: ht
 def test_what_does_not_fit_a_model_is_refused_by_path(client: httpx.Client) -> None:
     assert client.post("/point", json={"x": 1, "unknown": 2}).json() == {"x": 1, "y": 0}
     for path in ("/point", "/no-point"):
+        assert refusal(client.post(path, json=[])) == INVALID
         answer = client.post(path, json={"y": "far"})
         assert refusal(answer) == INVALID
         assert [error["path"] for error in answer.json()["error"]["details"]["errors"]] == ["x", "y"]

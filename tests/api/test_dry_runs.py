@@ -9,7 +9,6 @@ from svc_daemon.api.app import ENDPOINTS
 from svc_daemon.api.endpoints import Endpoint
 from svc_daemon.databases.contract import Connection
 from svc_daemon.store.schemas import SCHEMA
-from tests.api import aliases
 from tests.api.answers import body_of, details_of, refused_field
 from tests.api.daemons import NOTES, Daemon
 from tests.api.examples import EXAMPLES, name_of
@@ -67,7 +66,13 @@ def test_a_dry_run_shows_what_would_be_made_and_makes_nothing(stage: Stage, row:
         assert "Idempotent-Replayed" not in made.headers
         for each in variants(row, call):
             assert body_of(stage.send(each))["would_create"] is None
-        assert stage.send(call).headers["Idempotent-Replayed"] == "true"
+        again = stage.send(call)
+        assert again.headers["Idempotent-Replayed"] == "true"
+        assert ids_of(body_of(again)) == ids_of(made.json())
+
+
+def ids_of(body: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in body.items() if name.endswith("id") and name != "request_id"}
 
 
 def test_a_dry_run_is_not_taken_back_by_a_second_parameter(shared: Daemon) -> None:
@@ -122,15 +127,6 @@ def test_a_dry_finalize_of_a_batch_names_what_has_arrived(daemon: Daemon) -> Non
     done = daemon.post(path)
     assert ([each["client_file_id"] for each in done["finalized"]], len(done["pending"])) == (["a"], 1)
     assert daemon.post(path, json={"dry_run": True})["would_create"] is None
-
-
-def test_a_bucket_of_rejected_files_alone_would_not_be_made(shared: Daemon) -> None:
-    body = batch_body([("a", NOTES), ("b", b"")])
-    for item, slug in zip(body["manifest"]["items"], ("good", "bad"), strict=True):
-        item |= {"bucket": slug, "create_missing_buckets": True}
-    dry = shared.post(aliases.BATCH, json=body | {"dry_run": True})
-    assert (dry["would_create"]["missing_buckets"], dry["would_create"]["files"]) == (["good"], 1)
-    assert [error["path"] for error in dry["errors"]] == ["b"]
 
 
 def test_a_dry_run_asked_for_inside_of_a_batch_is_refused(shared: Daemon) -> None:

@@ -130,14 +130,6 @@ def shake(client: socket.socket, tls: ssl.SSLObject, arrived: ssl.MemoryBIO, lea
             arrived.write(client.recv(65536))
 
 
-def test_slow_heads_and_bodies_are_timed_out(hurried: int, trust: ssl.SSLContext) -> None:
-    for sent in (GET[:20], post("/read", 100) + b"x"):
-        with shaken(hurried, trust) as client:
-            client.sendall(sent)
-            answer = read_answer(client)
-            assert (answer.status, answer.code) == (408, "request_timeout"), sent
-
-
 def test_an_early_refusal_reaches_a_client_that_is_still_sending(port: int, trust: ssl.SSLContext) -> None:
     with shaken(port, trust) as client:
         client.sendall(post("/refuse", 15_000_000))

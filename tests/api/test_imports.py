@@ -11,7 +11,7 @@ from svc_daemon.provider.contract import SearchQuery
 from tests.acceptance.installations import PATIENCE_S
 from tests.api.answers import body_of, details_of, refused_field
 from tests.api.daemons import NOTES, Daemon
-from tests.api.fixtures import LimitDaemon, MakeDaemon
+from tests.api.fixtures import MakeDaemon
 from tests.api.sites import Site
 from tests.fetch.servers import Exchange, serving
 
@@ -69,12 +69,6 @@ def test_by_default_no_spelling_of_an_inner_address_is_fetched(make_daemon: Make
     assert daemon.kept() == before
 
 
-def test_what_is_no_plain_web_url_is_refused(shared: Daemon) -> None:
-    details_of(take(shared, ""), "invalid_request")
-    for url in ("notes.md", "ftp://a.example/x", "http://jo:pw@a.example/", "file:///etc/passwd"):
-        details_of(take(shared, url), "url_fetch_blocked")
-
-
 @pytest.mark.rule("upload.import", "rule3.cross-referral", "error.suggestion")
 def test_a_web_page_is_sent_to_the_other_door_unless_forced(working: Daemon, site: Site) -> None:
     before = working.kept()
@@ -107,17 +101,6 @@ def test_the_key_alone_decides_whether_an_import_is_a_replay(shared: Daemon, sit
     assert (shared.kept(), len(site.server.requests)) == (before, fetches)
 
 
-@pytest.mark.rule("rule6.replay-free")
-def test_an_import_costs_a_create_and_its_bytes_and_its_replay_costs_neither(limited: LimitDaemon, site: Site) -> None:
-    daemon = limited(creates_per_second=2, bytes_per_minute=len(NOTES))
-    taken(daemon, site.url("/notes.md"), "k1")
-    assert details_of(take(daemon, site.url("/notes.md"), "k2"), "quota_exceeded")["requested_bytes"] == len(NOTES)
-    details_of(take(daemon, site.url("/notes.md"), "k3"), "upload_rate_limited")
-    assert body_of(take(daemon, site.url("/notes.md"), "k1"))
-    daemon.advance(61)
-    taken(daemon, site.url("/notes.md"), "k2")
-
-
 def test_a_retry_that_comes_too_early_is_refused(daemon: Daemon) -> None:
     goes_on, inside = threading.Event(), threading.Event()
 
@@ -148,14 +131,6 @@ def test_a_webhook_that_may_not_be_called_is_refused_before_the_fetch(shared: Da
     too_much = {"url": site.url("/hook"), "metadata": {"text": "x" * 9000}}
     details_of(take(shared, site.url("/notes.md"), webhook=too_much), "metadata_too_large")
     assert (shared.kept(), site.server.requests) == (before, [])
-
-
-def test_an_import_takes_the_place_of_the_source_that_it_replaces(working: Daemon, site: Site) -> None:
-    old = working.add_ready(b"The umber quay of old.\n", filename="old.txt")
-    new = taken(working, site.url("/notes.md"), replaces=old)["id"]
-    working.wait_ready(new)
-    assert working.members() == [new]
-    assert details_of(take(working, site.url("/notes.md"), replaces="src_none"), "source_not_found") == {}
 
 
 PAGES = "/v1/buckets/inbox/pages"

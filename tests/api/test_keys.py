@@ -142,15 +142,6 @@ def test_a_key_for_one_model_searches_with_it_alone_in_both_spellings(working: D
     details_of(search(working, key, agent="svc-rag-agent:other"), "agent_not_found")
 
 
-def test_an_expired_key_is_refused_from_its_moment_on(daemon: Daemon) -> None:
-    soon = daemon.context.clock.timestamp(60)
-    key = make(daemon, expires_at=soon)["key"]
-    assert opens(daemon, key)
-    daemon.advance(60)
-    assert not opens(daemon, key)
-    assert listed(daemon)[-1]["expires_at"] == soon
-
-
 def test_a_revoked_key_is_refused_at_once_and_over_a_restart_and_stays_in_the_list(make_daemon: MakeDaemon) -> None:
     daemon = make_daemon()
     made = make(daemon, preset="admin")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from svc_daemon.core.access import api_keys
-from tests.api import aliases, sessions
+from tests.api import aliases
 from tests.api.aliases import BATCH, DOORS, PAGE, SESSION, A, B, ask, body_for, create, replayed, successor_of
 from tests.api.answers import body_of, details_of, refused_field
 from tests.api.daemons import NOTES, Daemon
@@ -235,25 +235,6 @@ def test_create_is_replayed_even_if_its_buckets_are_named_in_another_way(daemon:
     else:
         details_of(other, "idempotency_key_conflict")
     details_of(ask(daemon, door, body_for(door, bucket="inbox"), ""), "invalid_idempotency_key")
-
-
-@pytest.mark.parametrize("door", DOORS)
-def test_idempotency_key_of_one_route_conflicts_on_the_successor_and_vice_versa(
-    daemon: Daemon, site: Site, door: str
-) -> None:
-    legacy, other = body_for(door, site.url("/page"), bucket="inbox"), f"/v1/buckets/inbox/{aliases.SUCCESSORS[door]}"
-    create(daemon, door, legacy, "k1")
-    details_of(ask(daemon, other, body_for(door, site.url("/page")), "k1"), "idempotency_key_conflict")
-    create(daemon, other, body_for(door, site.url("/index.php")), "k2")
-    details_of(ask(daemon, door, legacy, "k2"), "idempotency_key_conflict")
-
-
-def test_batch_is_replayed_by_the_idempotency_key_in_its_manifest(daemon: Daemon) -> None:
-    body = batch_body([A, B], bucket="inbox", batch_idempotency_key="lot-7")
-    batch_id = create(daemon, BATCH, body)["batch_id"]
-    assert replayed(daemon, BATCH, body)["batch_id"] == batch_id
-    other = sessions.ask_batch(daemon, batch_body([A, B], batch_idempotency_key="lot-7"))
-    details_of(other, "idempotency_key_conflict")
 
 
 # ---- replacing sources, and buckets that are archived or deleted

@@ -207,22 +207,6 @@ def test_bucket_retry_refuses_another_body(shared: Daemon, body: dict[str, Any])
     details_of(shared.ask("POST", "/v1/buckets/inbox/retry", json=body), "invalid_request")
 
 
-def test_look_ups_of_a_bucket_need_a_key_that_reaches_it(shared: Daemon) -> None:
-    shared.make_bucket()
-    elsewhere, theirs = (
-        shared.add_key(buckets=(shared.make_bucket("second"),)),
-        shared.add_team(),
-    )
-    for key in (elsewhere, theirs):
-        details_of(shared.ask("GET", f"{INBOX}?group_by=error_code", key=key), "bucket_not_found")
-        answer = shared.ask("POST", "/v1/buckets/inbox/retry", key=key, json={"status": "failed"})
-        details_of(answer, "bucket_not_found")
-    reader = shared.add_key(api_keys.READ)
-    body_of(shared.ask("GET", f"{INBOX}?group_by=error_code&q=a", key=reader))
-    answer = shared.ask("POST", "/v1/buckets/inbox/retry", key=reader, json={"status": "failed"})
-    details_of(answer, "forbidden_project_key")
-
-
 STATUS, WATCHERS = "/v1/status", "/v1/watchers"
 NOTHING_WRONG = {"status": "ok", "shortage": None, "last_trouble": None}
 

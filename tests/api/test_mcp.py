@@ -127,6 +127,8 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     (BATCH, {**INBOX, "files": [FILE, {"filename": "b.md"}]}, "files.1.contentBase64"),
     (BATCH, {**INBOX, "files": [FILE, {**FILE, "path": "b.md"}]}, "files.1.contentBase64"),
     ("svc-search", {}, "query"),
+    ("svc-search", {"query": "ferries", "buckts": ["inbox"]}, "buckts"),
+    *(("svc-ask", {"question": question}, "question") for question in ("", " \n")),
     ("svc-search", {"query": "x", "team_id": "team_x"}, ""),
     ("svc-search", {"query": " "}, "query"),
     ("svc-search", {"query": "x", "maxNumResults": 51}, "max_num_results"),

@@ -152,10 +152,6 @@ def test_idle_connection_is_closed_after_the_keep_alive_timeout(hurried: int) ->
             assert is_closed(client)
 
 
-def test_handler_may_run_longer_than_the_timeout_of_the_head(hurried: int) -> None:
-    assert ask(hurried, b"GET /work HTTP/1.1\r\nHost: localhost\r\n\r\n").document == {"worked": True}
-
-
 def test_pipelined_requests_are_all_answered(port: int) -> None:
     with connected(port) as client:
         client.sendall(GET * 3)
@@ -275,11 +271,3 @@ def test_connection_with_a_running_request_is_not_closed_to_serve_new_ones(hurri
         for _ in range(LIMITS.max_connections * 2):
             stack.enter_context(connected(hurried))
         assert read_answer(client).document == {"worked": True}
-
-
-def test_requests_are_served_beside_500_idle_sockets() -> None:
-    with ExitStack() as stack:
-        port = stack.enter_context(serving(hardened(ROUTES), ClientLimits(head_s=30)))
-        for _ in range(500):
-            stack.enter_context(connected(port))
-        assert [ask(port, GET).status for _ in range(50)] == [200] * 50

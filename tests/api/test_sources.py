@@ -139,11 +139,6 @@ def test_patch_with_an_invalid_field_is_refused_and_changes_nothing(shared: Daem
     assert shared.source(source_id)["title"] == "notes.md"
 
 
-def test_empty_title_means_the_file_name(shared: Daemon) -> None:
-    source_id = shared.add_source(title="Notes of the quay")
-    assert patch(shared, source_id, {"title": ""}).json()["title"] == "notes.md"
-
-
 def test_new_title_is_searchable_at_once_and_not_stored_if_the_index_fails(working: Daemon) -> None:
     source_id = working.add_ready()
     working.provider.fail("set_title", ProviderFailed("The engine is on fire.", retryable=True))
@@ -214,11 +209,6 @@ def test_new_task_is_shown_as_queued(shared: Daemon) -> None:
     expected |= {"progress": {"stage": None, "chunks_done": 0, "chunks_total": None}}
     expected |= dict.fromkeys(("next_attempt_at", "started_at", "finished_at"))
     assert {name: task[name] for name in expected} == expected
-
-
-@pytest.mark.parametrize("task_id", ["task_missing", "src_x", "a%0A", "%00", "x" * 2000])
-def test_unknown_task_id_is_not_found(shared: Daemon, task_id: str) -> None:
-    assert details_of(shared.ask("GET", f"/v1/knowledge/tasks/{task_id}"), "task_not_found") == {}
 
 
 def blob_of(daemon: Daemon, source_id: str) -> Path:

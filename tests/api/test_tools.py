@@ -213,15 +213,3 @@ def test_buckets_are_listed_page_by_page(tools: Caller) -> None:
     assert (len(first["buckets"]), first["has_more"]) == (1, True)
     rest = tools.data("svc-list-buckets", after=first["last_id"])
     assert {bucket["slug"] for bucket in (*first["buckets"], *rest["buckets"])} == {"inbox", "second"}
-
-
-def test_unknown_agent_or_empty_question_is_refused(tools: Caller) -> None:
-    assert tools.refuse("svc-ask", question="why", agent="gpt-4")["code"] == "model_not_found"
-    for question in ("", " \n"):
-        (error,) = tools.refuse("svc-ask", question=question)["details"]["errors"]
-        assert error == {"path": "question", "message": "The question is empty."}
-
-
-def test_unknown_argument_is_refused_by_its_name(tools: Caller) -> None:
-    (error,) = tools.refuse("svc-search", query="ferries", buckts=["inbox"])["details"]["errors"]
-    assert error["path"] == "buckts"

@@ -164,21 +164,6 @@ def test_unreachable_receiver_is_logged_with_the_error(working: Daemon, site: Si
     assert (attempt["http_status"], attempt["error"]["code"], attempt["error"]["reason"]) == expected
 
 
-@pytest.mark.rule("event.retried")
-def test_event_is_delivered_after_a_restart_before_its_first_call(make_daemon: MakeDaemon, site: Site) -> None:
-    daemon = make_daemon()
-    daemon.make_bucket()
-    daemon.start("indexing", "syncing")
-    with receiving() as receiver:
-        daemon.wait_ready(add_with_webhook(daemon, site.url("/notes.md"), receiver.url))
-        event_id = deliveries(daemon)[0]["id"]
-        daemon.close()
-        again = make_daemon()
-        again.start("delivering")
-        assert wait_delivery(again, "delivered")["id"] == event_id
-        assert [call.headers["webhook-id"] for call in receiver.calls] == [event_id]
-
-
 def test_interrupted_call_is_repeated_with_the_same_id_after_a_restart(make_daemon: MakeDaemon, site: Site) -> None:
     released = threading.Event()
     daemon = make_daemon()
