@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import takewhile
 
-from svc_daemon.core.text.sentences import Span
+from svc_daemon.core.text.sentences import MONTH_AFTER_DAY, Span
 
 #: A form's line with a longer text after its name is prose.
 _LONGEST_VALUE = 160
@@ -29,7 +29,7 @@ _RUN_IN = re.compile(
 )
 _PATH_MARKS = re.compile(r"[-_/]+")
 _SUFFIX = re.compile(r"\.[A-Za-z]\w{0,4}$")
-ITEM = re.compile(r"[ \t]*(?:[-*+•‣▪◦][ \t]|(\d{1,3}|[a-z])[.)][ \t])", re.IGNORECASE)
+ITEM = re.compile(rf"[ \t]*(?:[-*+•‣▪◦][ \t]|(\d{{1,3}}|[a-z])[.)][ \t](?!{MONTH_AFTER_DAY}))", re.IGNORECASE)
 FIELD = re.compile(
     r"(?P<indent>[ \t>]*(?:[-*+•][ \t]+)?)[\"'*_`]*(?P<key>[^\W\d_][^:=|\n\"*{}\[\]]{0,48}?)[\"'*_`]*"
     r"(?:[ \t]*=[ \t]*|(?:[ \t]*\.{3,}|[ \t]\.\.)[ \t]*|:(?!//)[*_]*(?:[ \t]+|$))(?P<value>[^\n]*)"

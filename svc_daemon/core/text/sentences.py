@@ -14,10 +14,16 @@ LONGEST = 400
 
 _LINE_END = re.compile(r"\n")
 _PARAGRAPH = re.compile(r"\n[ \t]*\n")
-#: The marker of a list item, quotation, heading or table row.
-_MARKED = re.compile(r"[ \t]*(?:[-*+•‣▪◦|>]|#{1,6}[ \t]|\d{1,3}[.)][ \t])")
-#: Markers and white space before a sentence.
-_LEADING = re.compile(r"(?>(?:[\s\-*+•‣▪◦|>]++|#{1,6}\s++|\d{1,3}[.)]\s++)*)")
+#: What follows the number of a day, as in German and the Nordic languages: "28. Februar".
+MONTH_AFTER_DAY = (
+    r"(?i:januari?|jänner|februari?|märz|mars|marts|april|mai|maj|juni|juli|augusti?|september|oktober|november|"
+    r"de[zsc]ember)\b"
+)
+_NUMBERED = rf"\d{{1,3}}[.)]\s++(?!{MONTH_AFTER_DAY})"
+#: The marker of a list item, quotation, heading or table row. "-18" has a sign, and "-k" and "--prune" are options.
+_MARKED = re.compile(rf"[ \t]*(?:[-+]++(?=[ \t]|$)|-(?=[^\W\d_]{{2}})|[*•‣▪◦|>]|#{{1,6}}[ \t]|{_NUMBERED})")
+#: Markers and white space before a sentence. "*.txt" has none, and ">= 3" says more than "3".
+_LEADING = re.compile(rf"(?>(?:[-+*]++(?=\s|$)|[\s•‣▪◦|]++|>++(?!\s*+[\d=])|#{{1,6}}\s++|{_NUMBERED})*)")
 #: The end of a sentence, with closing quotes and citation marks.
 _END = re.compile(r"(?<![.!?…])[.!?…]++[\"'»”’)\]]*(?:\s*\[\d+\])*(?=\s|$)|[。！？]+[」』”]*")  # noqa: RUF001
 #: Abbreviations whose full stop does not end a sentence.
@@ -28,6 +34,7 @@ _SHORTENED = (
 _SHORTENED_BEFORE_NUMBERS = "art cf ch eq fig max min no nos nr op p para pp sec vol"
 _ABBREVIATIONS = frozenset(_SHORTENED.split())
 _NUMBERING = frozenset(_SHORTENED_BEFORE_NUMBERS.split())
+_DAY_END = re.compile(rf"\.\s{MONTH_AFTER_DAY}")
 _SPACE = re.compile(r"\s*")
 _LAST_WORD = re.compile(r"[\w.]+$")
 
@@ -90,7 +97,7 @@ def _goes_on(text: str, start: int, stop: int) -> bool:
     if word is None:
         return False
     if word[0].isdigit():
-        return not text[start : word.start()].strip()
+        return not text[start : word.start()].strip() or _DAY_END.match(text, stop) is not None
     if word[0].lower() in _NUMBERING:
         return text[stop + 1 : stop + 4].lstrip()[:1].isdigit()
     is_initial = len(word[0]) == 1 and word[0].isalpha() and word[0].isupper() and text[word.start() - 1] != "°"

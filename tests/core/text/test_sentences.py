@@ -26,6 +26,21 @@ CASES = [
     ("See No. 4. The answer is no. Go.", ["See No. 4.", "The answer is no.", "Go."]),
     ("J. Smith came. It was 1980. Then 3.5 days.", ["J. Smith came.", "It was 1980.", "Then 3.5 days."]),
     ("One.[3] Two. [4] Three.", ["One.[3]", "Two. [4]", "Three."]),
+    # A sign, an option, a pattern and a comparison are no markers of lists and quotations.
+    ("-18 °C is cold.\n\n+3 °C is not.", ["-18 °C is cold.", "+3 °C is not."]),
+    ("All food must always be kept at\n-18 °C or less.", ["All food must always be kept at\n-18 °C or less."]),
+    (
+        "-k, --insecure\n\n--prune deletes.\n\n*.txt is ignored.",
+        ["-k, --insecure", "--prune deletes.", "*.txt is ignored."],
+    ),
+    (
+        "This is what scripts turn off again by\n-k or --fail alone.",
+        ["This is what scripts turn off again by\n-k or --fail alone."],
+    ),
+    (">= 3.8 is needed.\n\n> It is.", [">= 3.8 is needed.", "It is."]),
+    ("-milk\n-eggs\n- - tea\n---\nend", ["-milk", "-eggs", "tea", "end"]),
+    # The day of a date.
+    ("28. Februar 2024: Abgabe. Bis zum 1. Mai ist zu.", ["28. Februar 2024: Abgabe.", "Bis zum 1. Mai ist zu."]),
     ("日本語です。次の文。", ["日本語です。", "次の文。"]),
 ]
 
