@@ -128,3 +128,21 @@ class Stage:
         """Return the names of all files and links in the restored directory."""
         found = [path for path in self.data.rglob("*") if path.is_symlink() or not path.is_dir()]
         return sorted(str(path.relative_to(self.data)) for path in found)
+
+
+def put_link(path: Path, target: Path) -> None:
+    """Put a symbolic link in the place of a file or folder, which may be missing."""
+    if path.is_dir():
+        shutil.rmtree(path)
+    path.unlink(missing_ok=True)
+    path.symlink_to(target)
+
+
+def put_hard_link(path: Path, target: Path) -> None:
+    path.unlink()
+    path.hardlink_to(target)
+
+
+def put_pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)

@@ -249,10 +249,6 @@ class Installation:
         """Return the sizes of the blobs, by name."""
         return type(self).list_stored(self, "blobs")
 
-    def is_staging(self) -> bool:
-        """Whether an upload is being written to the staging folder."""
-        return any(any(node.files.staging.iterdir()) for node in (self, *self._others))
-
     def log_lines(self) -> list[dict[str, Any]]:
         """Return the lines of the daemon's log in order, those of several nodes sorted by time."""
         texts = [node.files.log.read_text(encoding="utf-8") for node in (self, *self._others)]

@@ -111,24 +111,13 @@ def test_search_and_ask_of_an_empty_service_suggest_the_first_upload(installatio
         assert "no bucket holds anything yet: `svc upload PATH -b BUCKET`" in finished.stderr
 
 
-@pytest.mark.parametrize(
-    ("change", "sentence"),
-    [
-        (("", ""), "supported"),
-        (("30 days", "31 days"), "changed"),
-        (("30 days", "30 weeks"), "changed"),
-        (("employees get", "employees do not get"), "changed"),
-        ((ANSWER, "Der Text sagt es so. [1]"), "not_judged"),
-    ],
-)
 def test_cite_verify_judges_the_sentence_over_a_proven_quote(
-    shared_installation: Installation, answer: dict[str, Any], pdf: str, change: tuple[str, str], sentence: str
+    shared_installation: Installation, answer: dict[str, Any], pdf: str
 ) -> None:
     changed = json.loads(json.dumps(answer))
     (part,) = changed["output"][0]["content"]
-    part["text"] = part["text"].replace(*change)
+    part["text"] = part["text"].replace("30 days", "31 days")
     finished = shared_installation.svc("cite", "verify", "-", "--json", stdin=json.dumps(changed))
     (item,) = finished.json["items"]
-    assert (item["result"], item["sentence"]) == ("proven", sentence)
-    assert finished.exit == (3 if sentence == "changed" else 0)
-    assert ("quote proven, sentence not" in item["message"]) is (sentence == "changed")
+    assert (finished.exit, item["result"], item["sentence"]) == (3, "proven", "changed")
+    assert "quote proven, sentence not" in item["message"]

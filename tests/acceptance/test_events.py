@@ -10,8 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.acceptance.calls import make_bucket, upload
-from tests.acceptance.installations import PATIENCE_S, Installation, wait_until
+from tests.acceptance.calls import make_bucket
+from tests.acceptance.installations import Installation, wait_until
 
 BUCKET = "inbox"
 STREAM = {"Accept": "text/event-stream"}
@@ -89,7 +89,7 @@ def list_events(client: httpx.Client, **query: Any) -> list[dict[str, Any]]:
         after = {"after": page["last_id"]}
 
 
-@pytest.mark.rule("log.after", "log.streams", "log.cursors")
+@pytest.mark.rule("log.after", "log.streams", "log.cursors", "log.slow")
 def test_each_follower_gets_each_event_once_and_in_order(make_installation: Any, large: bool) -> None:
     files, kills, cuts, every = (25_000, 3, 50, 1500) if large else (100, 1, 10, 20)
     one: Installation = make_installation(
@@ -164,16 +164,3 @@ def test_event_stream_ends_when_its_key_is_revoked_or_the_daemon_stops(installat
             assert next(lines).startswith(":")
             assert installation.stop() == 0
             assert list(lines) == [""]
-
-
-@pytest.mark.rule("log.slow")
-def test_event_stream_that_is_not_read_delays_no_other_follower(installation: Installation) -> None:
-    with installation.client() as client:
-        make_bucket(client, BUCKET)
-        with installation.client(**STREAM) as stalled, stalled.stream("GET", "/v1/events"):
-            follower = Follower(installation)
-            for number in range(50):
-                upload(client, BUCKET, f"{number}.md", b"# Binder\n\n" + b"umber " * 200).raise_for_status()
-            wait_until(lambda: len(list_events(client, types="source.ready")) == 50, "all sources are ready")
-            ids = [event["id"] for event in list_events(client)]
-            assert follower.finish(ids[-1], PATIENCE_S) == ids

@@ -10,7 +10,9 @@ import pytest
 
 from svc_daemon.errors import ERRORS
 from svc_daemon.wire.light.error_codes import ErrorCode
+from tests.acceptance.calls import upload
 from tests.acceptance.installations import Installation
+from tests.acceptance.sync_folders import titles
 from tests.conftest import UNLIMITED, MakeInstallation
 
 # A daemon of a cluster refuses `--faults`.
@@ -46,20 +48,6 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     installation.clear()
 
 
-def titles(client: httpx.Client, bucket: str) -> list[str]:
-    page = client.get(f"/v1/buckets/{bucket}/sources", params={"status": "all"}).json()
-    return sorted(source["title"] for source in page["sources"])
-
-
-def upload(client: httpx.Client, bucket: str, name: str) -> httpx.Response:
-    return client.post(
-        f"/v1/buckets/{bucket}/files",
-        data={"title": name},
-        files={"file": (name, f"Words of {name}.".encode())},
-        headers={"Idempotency-Key": f"{bucket}-{name}"},
-    )
-
-
 def test_fault_lab_injects_every_error_code(lab: Lab) -> None:
     lab.disturb(*(f'name = "{code}"\nroute = "GET /v1/version"\ncode = "{code}"' for code in ERRORS))
     with lab.installation.client() as client:
@@ -82,14 +70,14 @@ def test_fault_before_the_effect_stores_nothing_and_after_it_the_file(lab: Lab) 
                 f'route = "{FILES}"\nwhen = "{when}"\ncode = "storage_full"\ndetails = {{ retry_after_seconds = 2 }}',
             )
             with pytest.raises(httpx.TransportError):
-                upload(client, bucket, "cut.txt")
-            refused = upload(client, bucket, "refused.txt")
+                upload(client, bucket, "cut.txt", b"Words.", f"cut-{bucket}")
+            refused = upload(client, bucket, "refused.txt", b"Other words.", f"refused-{bucket}")
             assert (refused.status_code, refused.headers["retry-after"]) == (503, "2")
-            assert titles(client, bucket) == left
+            assert titles(lab.installation, bucket) == left
             # A client sends the same request again, and the file is stored once.
-            for name in ("cut.txt", "refused.txt"):
-                assert upload(client, bucket, name).status_code in (200, 201)
-            assert titles(client, bucket) == ["cut.txt", "refused.txt"]
+            for name, data in (("cut", b"Words."), ("refused", b"Other words.")):
+                assert upload(client, bucket, f"{name}.txt", data, f"{name}-{bucket}").status_code in (200, 201)
+            assert titles(lab.installation, bucket) == ["cut.txt", "refused.txt"]
 
 
 def test_injected_delay_is_marked_and_daemon_status_shows_the_fault_lab(lab: Lab) -> None:

@@ -14,12 +14,10 @@ from svc_daemon.cluster.moving import MoveRefused
 from svc_daemon.cluster.offline_move import Route, run_move
 from svc_daemon.data_directory import NotEmpty
 from svc_daemon.errors import StorageError
-from svc_daemon.offline.verify import verify_directory
 from svc_daemon.paths import DataFiles
 from svc_daemon.settings.servers import ClusterSettings
 from svc_daemon.store.files.backups import BackupRefused
-from tests.acceptance.backups import Stage, make_backup, restore_backup
-from tests.acceptance.installations import Finished, wait_until
+from tests.acceptance.backups import Stage, make_backup, put_link, put_pipe, restore_backup
 from tests.conftest import UNLIMITED, MakeInstallation
 
 pytestmark = [pytest.mark.sqlite, pytest.mark.folders]
@@ -112,35 +110,23 @@ def test_backup_with_a_foreign_schema_or_name_is_refused_and_nothing_is_restored
     assert restore_backup(whole, stage.data).is_whole
 
 
-def _put_link(path: Path, target: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path)
-    path.unlink(missing_ok=True)
-    path.symlink_to(target)
-
-
-def _put_pipe(path: Path) -> None:
-    path.unlink()
-    os.mkfifo(path)
-
-
 def _put_number(path: Path) -> None:
     path.write_text(path.read_text().replace('"number": 1', '"number": "\\u001b[2J"'))
 
 
 #: Changes of one entry of a backup, by its name, and a part of the error.
 ODD_ENTRIES: list[tuple[str, Callable[[Path, Path], object], str]] = [
-    ("state.db", lambda path, home: _put_link(path, home / "theirs.db"), "not a file"),
-    ("state.db", lambda path, _: _put_pipe(path), "not a file"),
+    ("state.db", lambda path, home: put_link(path, home / "theirs.db"), "not a file"),
+    ("state.db", lambda path, _: put_pipe(path), "not a file"),
     ("state.db", lambda path, _: os.truncate(path, 10**7), "10000000 bytes"),
     # A hole that takes no room in the backup.
     ("state.db", lambda path, _: os.truncate(path, 2**30), "1073741824 bytes, and"),
     ("state.db", lambda path, _: os.truncate(path, 2**43), "8796093022208 bytes, and"),
-    ("backup.json", lambda path, home: _put_link(path, home / ".bashrc"), "backup.json"),
-    ("backup.json", lambda path, _: _put_pipe(path), "backup.json"),
+    ("backup.json", lambda path, home: put_link(path, home / ".bashrc"), "backup.json"),
+    ("backup.json", lambda path, _: put_pipe(path), "backup.json"),
     ("backup.json", lambda path, _: path.write_text("[" * 5000), "nested deeper than"),
     ("backup.json", lambda path, _: _put_number(path), "backup.json is damaged"),
-    *((name, _put_link, "Not a directory") for name in ("blobs", "parts", "held", "index", "models", "aside")),
+    *((name, put_link, "Not a directory") for name in ("blobs", "parts", "held", "index", "models", "aside")),
 ]
 
 
@@ -152,22 +138,22 @@ def test_backup_whose_entries_are_not_what_they_should_be_is_refused(
     before = stage.outside()
     with pytest.raises((BackupRefused, StorageError, OSError), match=message):
         restore_backup(stage.backup, stage.data)
-    assert stage.outside() == before
+    assert (stage.outside(), (stage.data / "restoring").exists()) == (before, False)
 
 
 def test_links_and_special_files_in_a_backup_are_neither_followed_nor_read(stage: Stage) -> None:
     blob, other, _ = sorted((stage.backup / "blobs").iterdir())
-    _put_link(blob, stage.home / ".bashrc")
-    _put_pipe(other)
+    put_link(blob, stage.home / ".bashrc")
+    put_pipe(other)
     (part,) = (stage.backup / "parts").iterdir()
-    _put_link(part, stage.home / ".bashrc")
+    put_link(part, stage.home / ".bashrc")
     for name in ("models", "aside"):
         (stage.backup / name / "2026-01-01").mkdir(parents=True)
         (stage.backup / name / "2026-01-01" / blob.name).symlink_to(stage.home / ".bashrc")
         (stage.backup / name / "2026-01-02").symlink_to(stage.home)
         (stage.backup / name / "x").symlink_to(stage.home / ".bashrc")
-    _put_pipe(stage.backup / "secret")
-    _put_link(next((stage.backup / "index").iterdir()), stage.home / "theirs.db")
+    put_pipe(stage.backup / "secret")
+    put_link(next((stage.backup / "index").iterdir()), stage.home / "theirs.db")
     # A link beside the state, which SQLite would take for its log.
     (stage.backup / "state.db-wal").symlink_to(stage.home / ".bashrc")
     before = stage.outside()
@@ -176,6 +162,13 @@ def test_links_and_special_files_in_a_backup_are_neither_followed_nor_read(stage
     assert stage.outside() == before
     assert not [path for path in stage.data.rglob("*") if path.is_file() and b"theirs" in path.read_bytes()]
     assert not [path for path in stage.data.rglob("*") if path.is_symlink()]
+
+
+@pytest.mark.rule("backup.index")
+def test_missing_index_is_rebuilt(make_installation: MakeInstallation, stage: Stage) -> None:
+    (index,) = (stage.backup / "index").iterdir()
+    shutil.rmtree(stage.backup / "index")
+    _expect_rebuild(make_installation, stage, index.name)
 
 
 def test_index_with_a_foreign_schema_is_left_out_and_rebuilt(make_installation: MakeInstallation, stage: Stage) -> None:
@@ -318,39 +311,6 @@ def test_backup_removes_nothing_through_links_in_its_folder(stage: Stage, data: 
             with pytest.raises(BackupRefused, match="Not a directory"):
                 restore_backup(stage.backups, stage.data)
         (stage.backups / name).unlink()
-
-
-def test_command_refuses_a_hostile_backup_in_one_line_with_its_exit_code(
-    make_installation: MakeInstallation, stage: Stage
-) -> None:
-    stage.sql(f"UPDATE uploads SET id = '{OUT}'")
-    installation = make_installation()
-    installation.root.mkdir()
-    refused: Finished = installation.operate("restore", str(stage.backups), "--json")
-    assert refused.failure == (2, "svc_backup_refused")
-    refused = installation.operate("restore", str(stage.backups))
-    assert (refused.exit, "Traceback" in refused.stderr, OUT in refused.stderr) == (2, False, True)
-
-
-def test_names_in_a_live_state_lead_nowhere_when_it_is_repaired_or_swept(
-    stage: Stage, make_installation: MakeInstallation
-) -> None:
-    installation = make_installation(**UNLIMITED)
-    assert restore_backup(stage.backup, installation.files.root).is_whole
-    theirs = installation.files.root.parent / "theirs"
-    theirs.write_text("theirs")
-    with closing(sqlite3.connect(installation.files.state)) as state, state:
-        state.execute("UPDATE sources SET blob = '../../theirs' WHERE id = (SELECT min(id) FROM sources)")
-        state.execute(
-            "INSERT INTO tombstones (source_id, team_id, created_at, blob)"
-            " SELECT 'src_01k2aaaaaaaaaaaaaaaaaaaaaa', id, '2026-01-01T00:00:00.000Z', '../../theirs' FROM teams"
-        )
-    verdict = verify_directory(installation.files.root, read_data=True, repair=True)
-    assert [problem.invariant for problem in verdict.repaired or []].count("I3") == 1
-    installation.start()
-    refusal = "can't be the name of a file"
-    wait_until(lambda: refusal in installation.files.log.read_text(), "the sweeper refuses the name")
-    assert theirs.read_text() == "theirs"
 
 
 def test_installation_is_not_moved_into_a_directory_with_a_link(tmp_path: Path) -> None:

@@ -10,16 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.installations import Finished, Installation
-from tests.acceptance.sync_folders import write
+from tests.acceptance.sync_folders import WITHOUT_ROOTS_RIGHTS, write
 from tests.conftest import MakeInstallation
-
-#: Drops the capabilities with which root reads everything, and runs `svc`.
-_WITHOUT_ROOTS_RIGHTS = """
-import ctypes, os, sys
-for right in (1, 2):  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
-    ctypes.CDLL(None).prctl(24, right, 0, 0, 0)  # PR_CAPBSET_DROP
-os.execv(sys.executable, [sys.executable, "-m", "svc_cli", *sys.argv[1:]])
-"""
 
 GOOD = (
     *("plain.md", "A.md", "a.md", "👩\u200d💻.md", "\u0646\u0645\u06cc\u200c\u062e.md", "sub/deep/end.md"),
@@ -62,7 +54,7 @@ def tree(installation: Installation) -> Iterator[Path]:
 
 def _svc(installation: Installation, *words: str) -> Finished:
     """Run `svc` without the capabilities with which root reads everything."""
-    return installation.run(sys.executable, "-c", _WITHOUT_ROOTS_RIGHTS, *words)
+    return installation.run(sys.executable, "-c", WITHOUT_ROOTS_RIGHTS, *words)
 
 
 def _verdicts(finished: Finished) -> dict[str, tuple[str, str | None, str | None]]:
@@ -137,17 +129,6 @@ def test_unreadable_paths_and_names_in_two_spellings_are_reported_as_errors(
     assert (both.json["counts"]["created"], both.json["counts"]["failed"]) == (1, 1)
 
 
-def test_upload_and_sync_of_unchanged_files_to_an_archived_bucket_fail(shared_installation: Installation) -> None:
-    svc = shared_installation.svc
-    write(shared_installation.root / "docs", "a.md", "Words.")
-    for verb in ("upload", "sync"):
-        assert (svc(verb, "docs", "-b", verb).exit, svc("bucket", "archive", verb).exit) == (0, 0)
-        finished = svc(verb, "docs", "-b", verb, "--json")
-        assert finished.failure == (5, "bucket_not_found")
-        assert "archived" in finished.json["error"]["message"]
-        assert f"svc bucket archive --restore {verb}" in finished.json["error"]["hint"]
-
-
 #: Files that exclude `secret.md` in the eyes of the person who wrote them, and one that nobody can read.
 BYTES = {
     "UTF-16": "secret.md\n".encode("utf-16"),
@@ -173,11 +154,10 @@ def make(path: Path, kind: str) -> None:
             path.symlink_to(pipe.name)
 
 
-KINDS = pytest.mark.parametrize("kind", ["pipe", "folder", "link to nothing", "link to a pipe", *BYTES])
+KINDS = ("pipe", "folder", "link to nothing", "link to a pipe", *BYTES)
 
 
-@KINDS
-@pytest.mark.parametrize("name", [".gitignore", ".svcignore"])
+@pytest.mark.parametrize(("kind", "name"), [*((kind, ".gitignore") for kind in KINDS), ("pipe", ".svcignore")])
 def test_ignore_file_that_is_no_file_stops_its_folder(
     shared_installation: Installation, tmp_path: Path, kind: str, name: str
 ) -> None:
@@ -199,9 +179,12 @@ def test_ignore_file_that_is_no_file_stops_its_folder(
     assert (listed.exit, [each["path"] for each in listed.json["items"]]) == (3, ["sub/"])
 
 
-@KINDS
 @pytest.mark.parametrize(
-    "command", ["upload docs -b b", "sync --all", "watch ls", "config trust", "config set wait ready"]
+    ("kind", "command"),
+    [
+        *((kind, "sync --all") for kind in KINDS),
+        *(("folder", words) for words in ("upload docs -b b", "watch ls", "config trust", "config set wait ready")),
+    ],
 )
 def test_settings_file_that_is_no_file_stops_the_command(
     make_installation: MakeInstallation, kind: str, command: str

@@ -1,18 +1,14 @@
 """A daemon that serves HTTPS is trusted by commands with its data directory, and by others through its authority."""
 
-import re
-import socket
-import stat
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import psutil
 import pytest
 import trustme
 
-from tests.acceptance.installations import PATIENCE_S, Installation
+from tests.acceptance.installations import Installation
 from tests.conftest import UNLIMITED, MakeInstallation
 
 #: A name that isn't the daemon's address, 127.0.0.1, so that the certificate doesn't match it.
@@ -63,17 +59,6 @@ def test_commands_with_the_data_directory_trust_a_certificate_of_another_name(
     installation.assert_intact()
 
 
-def test_private_key_of_the_certificate_is_not_in_logs_or_the_command_line(
-    secure: Callable[..., Installation], tmp_path: Path
-) -> None:
-    installation = secure(NAME, SVC_LOG_LEVEL="debug").start()
-    key = "".join((tmp_path / "served.key").read_text().splitlines()[1:-1])
-    assert stat.S_IMODE(installation.files.daemon.stat().st_mode) == 0o600
-    seen = [" ".join(psutil.Process(installation.pid).cmdline()), installation.printed()]
-    seen += [path.read_text(errors="replace") for path in (installation.files.log, installation.files.daemon)]
-    assert [text for text in seen if key[10:40] in text or "PRIVATE" in text] == []
-
-
 def test_svc_with_a_base_url_trusts_the_authority_in_ssl_cert_file(
     secure: Callable[..., Installation], tmp_path: Path
 ) -> None:
@@ -110,12 +95,3 @@ def test_doctor_warns_before_the_certificate_expires_and_an_expired_one_is_refus
     secure(NAME, days=-1)
     refused = installation.svc("daemon", "start", "--json")
     assert (refused.exit, "certificate has expired" in refused.json["error"]["message"]) == (12, True)
-
-
-def test_plain_http_request_to_the_https_port_gets_no_http_response(secure: Callable[..., Installation]) -> None:
-    installation = secure(NAME).start()
-    port = urlsplit(installation.base_url).port
-    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) as client:
-        client.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        assert not re.search(rb"HTTP/1", client.recv(4096))
-    assert installation.health() is not None

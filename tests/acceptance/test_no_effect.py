@@ -52,16 +52,6 @@ def test_each_spelling_of_a_folder_excludes_it(
     assert sent(shared_installation, bucket) == ["a.md", "deep/drafts/b.md", "deep/keep.md"]
 
 
-def test_each_spelling_in_a_mapping_counts_too(shared_installation: Installation, project: Path) -> None:
-    for pattern in ("docs/drafts/", "./drafts/", str(project / "docs" / "drafts")):
-        table = f'dir = "docs"\nname = "m"\nbucket = "mapped"\nexclude = ["{pattern}", "deep/"]\ninclude = ["./*.md"]\n'
-        (project / "svc.toml").write_text(f"[[map]]\n{table}")
-        ended = shared_installation.svc("sync", "--all", "--json", cwd=project)
-        assert (ended.exit, sent(shared_installation, "mapped")) == (0, ["a.md"]), pattern
-        checked = shared_installation.svc("ignore", "check", "--root", "docs", "docs/drafts/private.md", cwd=project)
-        assert pattern in checked.stdout or "/drafts" in checked.stdout
-
-
 @pytest.mark.parametrize("pattern", ["nothing/", "craft?", "{a,b}.md", "../elsewhere/", "[a", "."])
 @pytest.mark.parametrize("flag", ["--exclude", "--include"])
 def test_pattern_that_matches_nothing_is_a_note_and_fails_if_strict(

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.calls import list_sources
 from tests.acceptance.installations import Installation
-from tests.acceptance.sync_folders import counts, items, write
+from tests.acceptance.sync_folders import counts, items, titles, write
 from tests.acceptance.watches import watching
 
 #: Seconds since 1970: the years 1902, 1955, 1970, 2262 (where nanoseconds leave 64 bits), 2400 and 9999.
@@ -23,11 +22,6 @@ DATES = {
     "2400": 13569465600,
     "9999": 253370764800,
 }
-
-
-def titles(installation: Installation, bucket: str) -> list[str]:
-    with installation.client() as client:
-        return sorted(source["title"] for source in list_sources(client, bucket))
 
 
 def test_files_of_any_date_are_sent_once_by_sync_and_watch(shared_installation: Installation, tmp_path: Path) -> None:

@@ -13,11 +13,8 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from svc_cli.client import (
-    ApiError,
     Client,
     DaemonUnreachable,
-    NotAuthenticated,
-    SourceAmbiguous,
     TitleConflict,
     types,
 )
@@ -151,36 +148,6 @@ def test_other_docs_examples_return_what_the_page_says(shared_installation: Inst
         assert names["largest"](client.buckets()["buckets"])["slug"] == "handbook"
 
 
-def test_client_takes_address_and_key_from_the_environment(
-    shared_installation: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SVC_CONFIG_DIR", str(tmp_path))
-    monkeypatch.setenv("SVC_BASE_URL", shared_installation.base_url)
-    monkeypatch.delenv("SVC_API_KEY", raising=False)
-    with pytest.raises(NotAuthenticated):
-        Client()
-    monkeypatch.setenv("SVC_API_KEY", shared_installation.key)
-    with Client() as client:
-        assert client.version()["object"] == "version"
-
-
-def test_client_finds_a_source_as_the_command_line_does(shared_installation: Installation, tmp_path: Path) -> None:
-    with Client(shared_installation.base_url, shared_installation.key) as client:
-        for bucket in ("named", "named-too"):
-            client.ensure_bucket(bucket)
-            (tmp_path / "leave.md").write_text(bucket)
-            client.upload_file(bucket, tmp_path / "leave.md", title="docs/leave.md")
-        whole = client.source("docs/leave.md", bucket="named")
-        for name in (whole["id"], "leave.md"):
-            assert client.source(name, bucket="named")["id"] == whole["id"], name
-        (tmp_path / "leave.md").write_text("More.")
-        client.upload_file("named", tmp_path / "leave.md", title="old/leave.md")
-        with pytest.raises(SourceAmbiguous):
-            client.source("leave.md", bucket="named")
-        with pytest.raises(ApiError, match="There is no source in the bucket named"):
-            client.source("none.md", bucket="named")
-
-
 def test_client_without_arguments_finds_what_the_command_line_finds_and_starts_it_if_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -200,22 +167,6 @@ def test_client_without_arguments_finds_what_the_command_line_finds_and_starts_i
             Client()
     finally:
         made.clear()
-
-
-@pytest.mark.rule("client.retries")
-def test_upload_of_a_large_file_with_the_same_idempotency_key_returns_the_same_source(
-    shared_installation: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    large = tmp_path / "large.txt"
-    large.write_bytes(b"The umber quay. " * 600_000)
-    with Client(shared_installation.base_url, shared_installation.key) as client:
-        client.ensure_bucket("large")
-        first = client.upload_file("large", large, title="Large", idempotency_key="large-1")
-        again = client.upload_file("large", large, title="Large", idempotency_key="large-1")
-        assert (again["id"], first["size_bytes"], first["title"]) == (first["id"], large.stat().st_size, "Large")
-        for missing in ("none.md", "."):
-            with pytest.raises(OSError, match=r"none\.md|directory"):
-                client.upload_file("large", tmp_path / missing)
 
 
 def test_upload_of_a_file_that_the_bucket_has_stores_nothing(

@@ -11,7 +11,7 @@ import pytest
 from tests.acceptance import sync_folders
 from tests.acceptance.installations import Finished, Installation, wait_until
 from tests.acceptance.sync_folders import BUCKET, counts, fill, list_held, withheld, write
-from tests.acceptance.watches import run_state, watching
+from tests.acceptance.watches import watching
 from tests.cli.odd_servers import serving
 from tests.conftest import UNLIMITED, MakeInstallation
 
@@ -132,18 +132,6 @@ def test_files_that_were_sent_from_an_untrusted_folder_are_updated_moved_and_pru
     assert counts(run(installation, "docs", "--prune", "detach")) == {"detached": 1, "unchanged": 12}
 
 
-@pytest.mark.rule("trust.narrows")
-def test_max_delete_of_an_untrusted_file_allows_no_more_than_the_default(installation: Installation) -> None:
-    docs = clone(installation, HOSTILE.replace('"100%"', '"1000"'))
-    fill(docs, 39)
-    assert run(installation, "docs").exit == 0
-    for path in sorted(docs.rglob("*.md"))[:11]:
-        path.unlink()
-    stopped = run(installation, "docs", "--prune", "delete")
-    assert (stopped.exit, [code for code, _, _ in withheld(stopped)]) == (11, ["not_trusted", "too_many"])
-    assert run(installation, "docs", "--prune", "delete", "--max-delete", "100%").exit == 0
-
-
 @pytest.mark.rule("trust.build")
 @pytest.mark.parametrize("in_build", [False, True])
 def test_trusted_file_prunes_in_the_folder_and_in_a_fresh_clone(
@@ -171,18 +159,6 @@ def test_trusted_file_prunes_in_the_folder_and_in_a_fresh_clone(
         *(f"000/0{n}.md" for n in range(2, 6)),
         "theirs.md",
     ]
-
-
-@pytest.mark.rule("trust.place")
-def test_changed_file_is_a_strangers_again(installation: Installation) -> None:
-    docs = clone(installation)
-    fill(docs, 3)
-    assert installation.svc("config", "trust", cwd=docs.parent).exit == 0
-    assert run(installation, "--all").exit == 0
-    write(docs.parent, "svc.toml", f"{HOSTILE}\n")
-    (docs / "000" / "01.md").unlink()
-    ended = run(installation, "docs")
-    assert (ended.exit, withheld(ended)[0][:2]) == (0, ("not_trusted", 1))
 
 
 @pytest.mark.rule("trust.folder")
@@ -273,24 +249,6 @@ def test_links_above_and_inside_of_a_repository_or_without_one_are_followed(
         assert (ended.exit, len(ended.json["items"])) == (10 if verb == "diff" else 0, 1), ended.stdout
 
 
-@pytest.mark.rule("trust.link")
-def test_watched_link_that_leads_out_of_its_repository_later_is_not_followed(installation: Installation) -> None:
-    write(installation.root / "private", "secret.md", "The secret.")
-    docs = clone(installation, "")
-    current = docs.with_name("current")
-    current.symlink_to("docs")
-    assert installation.svc("watch", "add", str(current), "-b", BUCKET, "--name", "x").exit == 0
-    with watching(installation) as watch:
-        watch.wait_for_item("created", "theirs.md")
-        current.with_name("draft").symlink_to("../private")
-        current.with_name("draft").replace(current)
-        watch.wait_for_state("troubled")
-        flushed = installation.svc("watch", "flush", "x", "--json")
-        assert (flushed.exit, flushed.json["mappings"][0]["error"]["code"]) == (3, "svc_not_trusted")
-    assert run(installation, "current", "-b", BUCKET, "--accept-root").failure == (2, "svc_not_trusted")
-    assert sync_folders.titles(installation) == ["theirs.md"]
-
-
 @pytest.mark.rule("trust.folder")
 def test_link_of_a_trusted_file_that_leads_elsewhere_later_is_refused(installation: Installation) -> None:
     for name in ("one", "two"):
@@ -345,20 +303,6 @@ def test_folder_of_the_same_default_name_does_not_overwrite_another_folders_docu
     write(installation.root / "a" / "docs", "readme.md", "New words of a.")
     assert counts(run(installation, "docs", "-b", BUCKET, cwd="a")) == {"updated": 1}
     assert counts(run(installation, "docs", "-b", BUCKET, "--name", "docs", cwd="b")) == {"updated": 1}
-
-
-@pytest.mark.rule("trust.narrows")
-def test_watcher_withholds_what_an_untrusted_file_asks_for(installation: Installation) -> None:
-    docs = fill(installation.root / "docs", 2)
-    write(installation.root, "svc.toml", HOSTILE)
-    with watching(installation) as watch:
-        (docs / "000" / "01.md").unlink()
-        (found,) = wait_until(
-            lambda: [each for each in run_state(installation, NAME)["withheld"] if each["files"]],
-            f"the file that is gone is withheld; {watch.lines[-3:]}",
-        )
-        assert (found["code"], "svc config trust" in found["message"]) == ("not_trusted", True)
-    assert sync_folders.titles(installation) == ["000/00.md", "000/01.md"]
 
 
 def test_program_that_takes_the_port_of_a_killed_daemon_gets_no_key_and_no_file(installation: Installation) -> None:

@@ -1,11 +1,7 @@
 """A link that is put into a folder, or in its place, during or between runs makes nothing from elsewhere be sent."""
 
-import ctypes
 import os
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -17,42 +13,11 @@ from svc_cli.sync.run_state import SyncOptions
 from svc_cli.sync.syncs import sync as run_sync
 from svc_cli.transfer.snapshots import Filters
 from tests.acceptance.installations import Installation, wait_until
-from tests.acceptance.sync_folders import BUCKET, counts, fill, list_held, sha256_of, sync, titles, write
+from tests.acceptance.sync_folders import BUCKET, counts, list_held, sync, titles, write
 from tests.acceptance.watches import run_state, watching
 
-#: Exchanges two paths again and again, each time in one step, so that there is always something at each of them.
-SWAPPER = """
-import ctypes, os, sys
-exchange = ctypes.CDLL(None).renameat2
-print("ready", flush=True)
-while True:
-    exchange(-100, os.fsencode(sys.argv[1]), -100, os.fsencode(sys.argv[2]), 2)  # AT_FDCWD, RENAME_EXCHANGE
-"""
-FILES = 40
-#: How many runs of a command are disturbed: by default, and with `--large`.
-SOME, MANY = 3, 50
 #: The word of each file that must not be sent.
 SECRET = "nightjar"
-
-
-@contextmanager
-def swapping(one: Path, other: Path) -> Iterator[None]:
-    """Exchange two paths in a tight loop during the block, and leave the files as they are at its end."""
-    swapper = subprocess.Popen([sys.executable, "-c", SWAPPER, str(one), str(other)], stdout=subprocess.PIPE)
-    with swapper:
-        try:
-            assert swapper.stdout is not None
-            swapper.stdout.readline()
-            yield
-        finally:
-            swapper.kill()
-
-
-def make_foreign(folder: Path) -> Path:
-    """Write files with the names of those that `fill` writes, some of which are not kept in memory."""
-    for number in range(FILES):
-        write(folder, f"{number:02}.md", f"{SECRET} {number} " * (10_000 if number % 10 == 0 else 10))
-    return folder
 
 
 def is_stored(installation: Installation, word: str = SECRET) -> bool:
@@ -65,37 +30,6 @@ def _read(path: Path) -> bytes:
     with suppress(FileNotFoundError, IsADirectoryError):
         return path.read_bytes()
     return b""
-
-
-COMMANDS = {
-    "sync": ("sync", "docs"),
-    "sync with links": ("sync", "docs", "--follow-links"),
-    "upload": ("upload", "docs"),
-    "upload by pattern": ("upload", "docs/*/*.md"),
-}
-
-
-@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "renameat2"), reason="needs renameat2")
-@pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize("swapped", ["folder", "file"])
-def test_link_that_is_swapped_in_during_a_run_sends_nothing_from_outside(
-    installation: Installation, command: str, swapped: str, large: bool
-) -> None:
-    root = installation.root
-    fill(root / "docs", FILES)
-    make_foreign(root / "foreign")
-    name = "docs/000" if swapped == "folder" else "docs/000/01.md"
-    (root / "link").symlink_to(root / ("foreign" if swapped == "folder" else "foreign/01.md"))
-    for number in range(MANY if large else SOME):
-        with swapping(root / name, root / "link"):
-            finished = installation.svc(*COMMANDS[command], "-b", f"{BUCKET}-{number}", "--json")
-        # Exit 5: the pattern matched no file, because the folder was a link when it was to be listed.
-        assert finished.exit in (0, 3, 5), finished.stderr
-        assert not is_stored(installation)
-        if finished.exit == 5 or "svc_nothing_to_send" in finished.stdout:
-            continue  # there is no bucket
-        held = {source["sha256"] for source in list_held(installation, f"{BUCKET}-{number}")}
-        assert not held & {sha256_of(path) for path in (root / "foreign").iterdir()}
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import sys
 import time
 from pathlib import Path
@@ -13,7 +12,6 @@ import pytest
 from svc_cli.client.api import Client
 from tests.acceptance import sync_folders
 from tests.acceptance.installations import Installation
-from tests.acceptance.proxies import held
 from tests.acceptance.sync_folders import BUCKET, assert_equal, counts, fill, found, list_held, sync, titles, write
 
 DETACH = ("--prune", "detach")
@@ -77,15 +75,6 @@ def test_sync_renames_sources_of_moved_files_without_sending_bytes(installation:
     assert_equal(installation, docs)
 
 
-def test_sync_of_a_fresh_clone_sends_no_bytes_and_can_prune(installation: Installation, docs: Path) -> None:
-    clone = shutil.copytree(docs, installation.root / "clone")
-    (clone / "000" / "03.md").unlink()
-    sync_folders.forget(installation)
-    finished = sync(installation, "--name", "docs", *DETACH, folder="clone")
-    assert (finished.exit, counts(finished), finished.json["bytes_sent"]) == (0, {"detached": 1, "unchanged": 11}, 0)
-    assert_equal(installation, clone)
-
-
 def test_sync_restores_sources_that_were_deleted_renamed_or_detached_in_the_bucket(
     installation: Installation, docs: Path
 ) -> None:
@@ -113,15 +102,6 @@ def test_sync_all_runs_each_mapping_and_only_one_with_a_missing_folder_fails(ins
     assert installation.svc("sync", "--all", "--json").exit == 0
 
 
-def test_update_replaces_an_earlier_update_that_is_not_ready(installation: Installation, docs: Path) -> None:
-    for number in range(4):
-        write(docs, "000/01.md", f"# Turn {number}\n\nThe word is plover{number}.")
-        assert sync(installation, "--wait", "accepted").exit == 0
-    assert sync(installation).exit == 0
-    assert_equal(installation, docs)
-    assert (found(installation, "plover3"), found(installation, "plover2")) == (["000/01.md"], [])
-
-
 def test_failed_update_keeps_the_old_version_until_a_corrected_one_replaces_it(
     installation: Installation, docs: Path
 ) -> None:
@@ -134,26 +114,6 @@ def test_failed_update_keeps_the_old_version_until_a_corrected_one_replaces_it(
     write(docs, "000/01.md", good + b"More.")
     assert sync(installation).exit == 0
     assert_equal(installation, docs)
-
-
-def test_sync_rejects_a_bad_state_folder_a_long_name_and_too_many_tags(installation: Installation) -> None:
-    write(installation.root / "docs", "a.md", "Words.")
-    (installation.root / "state").write_text("in the way")
-    assert sync(installation).failure == (2, "svc_file_refused")
-    (installation.root / "state").unlink()
-    assert sync(installation, "--name", "x" * 5000).failure == (2, "svc_usage")
-    table = f'[[map]]\ndir = "docs"\nbucket = "{BUCKET}"\n'
-    write(installation.root, "svc.toml", f"{table}tags = {[f'tag{number}' for number in range(21)]}\n")
-    assert "21 tags are too many" in sync(installation).json["error"]["message"]
-    write(installation.root, "svc.toml", f'{table}tags = ["one"]\n')
-    assert counts(sync(installation)) == {"created": 1}
-
-
-def test_second_concurrent_sync_is_refused(installation: Installation) -> None:
-    fill(installation.root / "docs", 30, 4000)
-    with held(installation, 20_000, "sync", "docs", "-b", BUCKET):
-        assert sync(installation).failure == (14, "svc_sync_running")
-    assert sync(installation).exit == 0
 
 
 def test_full_state_folder_fails_the_sync_and_the_next_run_completes(installation: Installation) -> None:

@@ -1,18 +1,10 @@
 """A sync removes no source if files only seem to be deleted; it reports the reason or stops."""
 
-import os
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from svc_cli.client.api import Client
-from svc_cli.progress import Silent
-from svc_cli.sync.mappings import Mapping
-from svc_cli.sync.run_state import SyncOptions
-from svc_cli.sync.syncs import sync as run_sync
-from svc_cli.transfer.snapshots import Filters
 from tests.acceptance import sync_folders
 from tests.acceptance.installations import Installation
 from tests.acceptance.sync_folders import BUCKET, counts, fill, list_held, moved_away, sync, titles, withheld, write
@@ -123,20 +115,6 @@ def test_new_failure_keeps_sources_of_deleted_files_until_the_next_sync(installa
     assert (again.exit, counts(again), withheld(again)) == (3, {"detached": 1, "unchanged": 39, "failed": 1}, [])
 
 
-def test_replaced_folder_is_compared_in_full_and_prunes_only_at_the_next_sync(
-    installation: Installation, docs: Path
-) -> None:
-    with moved_away(docs):
-        fill(docs, 35)
-        (docs / "000" / "01.md").write_text("Other words.")
-        finished = sync(installation, *PRUNE)
-        assert (finished.exit, counts(finished)) == (0, {"updated": 1, "unchanged": 34, "gone": 5})
-        assert any("not the folder of the last sync" in note for note in finished.json["notes"])
-        assert (withheld(finished), len(titles(installation))) == ([("folder_replaced", 5, [])], 41)
-        assert counts(sync(installation, *PRUNE)) == {"detached": 5, "unchanged": 35}
-        shutil.rmtree(docs)
-
-
 @pytest.mark.rule("trust.default-name")
 def test_prune_for_another_folder_of_the_same_name_detaches_only_its_own_files(installation: Installation) -> None:
     for folder in ("a", "b"):
@@ -151,47 +129,6 @@ def test_prune_for_another_folder_of_the_same_name_detaches_only_its_own_files(i
     third = sync(installation, *DETACH, folder="b/docs")
     assert (third.exit, counts(third)) == (0, {"unchanged": 1, "detached": 1, "gone": 2})
     assert titles(installation) == ["a-gone.md", "a.md", "b.md"]
-
-
-def test_unreadable_subfolder_prevents_detaching_and_moving_sources(installation: Installation) -> None:
-    # Root can read everything, so a path that is too long to be opened makes the folder unreadable.
-    folder = fill(installation.root / "docs", 15)
-    assert sync(installation, *PRUNE).exit == 0
-    here = os.open(folder, os.O_RDONLY)
-    for _ in range(20):
-        os.mkdir("d" * 250, dir_fd=here)
-        there = os.open("d" * 250, os.O_RDONLY, dir_fd=here)
-        os.close(here)
-        here = there
-    os.close(here)
-    (folder / "000" / "03.md").rename(folder / "elsewhere.md")
-    finished = sync(installation, *PRUNE)
-    assert finished.json["counts"]["detached"] == finished.json["counts"]["moved"] == 0
-    assert "some folders could not be read" in " ".join(finished.json["notes"])
-    assert [(code, files) for code, files, _ in withheld(finished)] == [("folder_unreadable", 1)]
-    assert finished.failure == (3, "svc_file_unreadable")
-    assert "000/03.md" in titles(installation)
-
-
-def test_folder_that_disappears_during_the_scan_detaches_nothing(installation: Installation) -> None:
-    folder = fill(installation.root / "docs", 8) / "000"
-    assert sync(installation, *PRUNE, folder="docs/000").exit == 0
-    write(folder, "00.bin", b"\0")  # reported first, before the other files are found
-    mapping = Mapping(name="docs", folder=folder, bucket=BUCKET)
-    filters = Filters(extensions=frozenset({".md"}), max_bytes=10**6, max_path_characters=100)
-    options = SyncOptions(max_tags=20, max_tag_characters=64, filters=filters, prune="detach")
-
-    def take_away(_: object) -> None:
-        if folder.exists():
-            folder.rename(folder.with_name("away"))
-            for path in folder.with_name("away").iterdir():
-                path.unlink()
-
-    with Client(installation.base_url, installation.key) as client:
-        index_path = mapping.index_path(installation.root / "state", client.service)
-        report = run_sync(client, mapping, options, index_path, Silent(), take_away)
-    assert (report.counts["gone"], report.counts["detached"], len(titles(installation))) == (8, 0, 8)
-    assert [each.cause for each in report.withheld] == ["folder_replaced"]
 
 
 def test_sync_refuses_a_name_option_for_a_configuration_file_and_removes_nothing(installation: Installation) -> None:

@@ -5,7 +5,6 @@ import random
 import shutil
 import sqlite3
 import stat
-import subprocess
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -19,17 +18,15 @@ from svc_daemon.store.migrations import FIRST, MIGRATIONS, copy_place, list_copi
 from tests.acceptance import newer_release
 from tests.acceptance.backups import BACKUP, restore_backup, run_killed, unpack_backup
 from tests.acceptance.calls import list_sources, search, take_in, upload, wait_ended
-from tests.acceptance.installations import Installation, wait_until
+from tests.acceptance.installations import wait_until
 from tests.acceptance.newer_release import COLOURS, add_colours
-from tests.acceptance.test_system_calls import STRACE, can_trace
 from tests.conftest import UNLIMITED, MakeInstallation
 
 pytestmark = [pytest.mark.sqlite, pytest.mark.folders]
 
-#: How many lines an upgrade is killed at; with --large, all of them, and system calls too.
+#: How many lines an upgrade is killed at; with --large, all of them.
 KILLS = 2
 COUNTED = tuple(f"svc_daemon/{name}.py" for name in ("offline/upgrading", "store/migrations", "databases/sqlite"))
-CALLS = ("pwrite64", "fdatasync", "fsync", "rename", "unlink", "openat")
 BUCKET = "handbook"
 #: The migrations since the first schema, as the daemon has them.
 LATER = list(MIGRATIONS)[1:]
@@ -62,8 +59,8 @@ def digest(root: Path) -> dict[str, str]:
     return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
 
 
-def kill_upgrades(files: DataFiles, newer: str, large: bool) -> Iterator[DataFiles]:
-    """Yield copies of this data directory, each left by an upgrade that was killed at another line or system call."""
+def kill_upgrades(files: DataFiles, large: bool) -> Iterator[DataFiles]:
+    """Yield copies of this data directory, each left by an upgrade that was killed at another line."""
     draw, copied = random.Random(files.root.name), DataFiles(files.root.with_name("killed"))
 
     def fresh() -> DataFiles:
@@ -77,26 +74,6 @@ def kill_upgrades(files: DataFiles, newer: str, large: bool) -> Iterator[DataFil
         fresh()
         assert run_killed(lambda: upgrade(copied), line, COUNTED) == line
         yield copied
-    for call in CALLS if large and can_trace() else ():
-        code, number = 0, 0
-        while code != 0 or number == 0:
-            number += draw.randint(1, 4)
-            code = _migrate_traced(fresh(), newer, call, number)
-            yield copied
-
-
-def _migrate_traced(files: DataFiles, newer: str, call: str, number: int) -> int:
-    """Run `svc-daemon migrate`, killed at this system call on one of the state's files, and return the exit code."""
-    copy = copy_place(files.state)
-    paths = [files.root, files.state, copy, copy.with_name(f"{copy.name}.partial")]
-    paths.append(files.state.with_name(f"{files.state.name}-wal"))
-    traced = [word for path in paths for word in ("-P", str(path))]
-    inject = ("-e", f"trace={call}", "-e", f"inject={call}:signal=KILL:when={number}")
-    launcher = (STRACE or "", "-D", "-f", "-qq", "-o", "/dev/null", *traced, *inject)
-    installation = Installation(files.root.parent)
-    installation.environ["SVC_DATA_DIR"] = str(files.root)
-    with installation.spawn(newer, "migrate", launcher=launcher, stdout=subprocess.DEVNULL) as process:
-        return int(process.wait(60))
 
 
 @pytest.mark.rule("upgrade.killed")
@@ -107,7 +84,7 @@ def test_upgrade_completes_after_a_kill_at_any_line(tmp_path: Path, newer: str, 
     assert [each.name for each in upgrade(files).pending] == [*LATER, COLOURS]
     whole = dump(files.state)
     assert whole[1] == [*names, *LATER, COLOURS]
-    for killed in kill_upgrades(before, newer, large):
+    for killed in kill_upgrades(before, large):
         left = list_pending(killed.state)
         if not left:
             assert dump(copy_place(killed.state)) == (older, names)

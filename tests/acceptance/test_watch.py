@@ -16,12 +16,9 @@ import pytest
 
 from tests.acceptance.calls import list_sources
 from tests.acceptance.installations import Installation, wait_until
-from tests.acceptance.sync_folders import write
+from tests.acceptance.sync_folders import WITHOUT_ROOTS_RIGHTS, write
 from tests.acceptance.watches import Watch, fill, run_state, watching
-from tests.conftest import MakeInstallation
-from tests.samples import make_killing_pdf
 
-MB = 1024**2
 NUMBERS = itertools.count()
 
 #: The file that is edited, and its bytes before and after.
@@ -120,19 +117,6 @@ def test_each_way_to_save_a_file_creates_one_new_version(folder: WatchedFolder) 
         assert watch.end() == 0
 
 
-def test_moved_files_keep_their_sources_which_are_renamed(folder: WatchedFolder) -> None:
-    fill(folder.path / "sub", a="the ant", b="the bee")
-    with folder.watch() as watch:
-        before = {source["id"] for source in folder.sources()}
-        (folder.path / "sub").rename(folder.path / "other")
-        for name in ("other/a.md", "other/b.md"):
-            watch.wait_for_item("moved", name)
-        assert (folder.titles(), {source["id"] for source in folder.sources()}) == (
-            ["other/a.md", "other/b.md"],
-            before,
-        )
-
-
 def test_the_service_knows_what_is_watched_and_what_is_wrong_with_it(folder: WatchedFolder) -> None:
     def reported() -> list[dict[str, Any]]:
         shown = folder.installation.svc("status", "--json").json["watchers"]
@@ -185,19 +169,6 @@ def test_replaced_folder_is_watched_again_and_an_emptied_one_removes_nothing(own
         assert own_folder.titles() == ["a.md", "b.md", "c.md"], "an emptied folder has removed sources"
 
 
-def test_burst_of_new_files_is_uploaded_completely(folder: WatchedFolder, large: bool) -> None:
-    # More files than the watcher compares one by one.
-    count = 60_000 if large else 1050
-    with folder.watch(first="the first") as watch:
-        for number in range(count):
-            file = folder.path / f"{number // 100:03}" / f"{number % 100:02}.md"
-            file.parent.mkdir(exist_ok=True)
-            file.write_text(f"note {number}\n")
-        wait_until(lambda: "syncing" in watch.states[2:] or len(watch.items()) > 1, "the burst is noticed")
-        wait_until(lambda: len(watch.items()) > count, "all files are searchable", 3600 if large else 300)
-        assert len(folder.sources()) == len(set(watch.items())) == count + 1
-
-
 def test_changes_whose_inotify_events_were_dropped_are_uploaded(folder: WatchedFolder) -> None:
     folder.fill(a="the ant", b="the bee")
     most = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
@@ -241,26 +212,6 @@ def test_full_state_folder_is_reported_and_the_watcher_continues(folder: Watched
         assert len(folder.sources()) == 2
 
 
-def test_next_save_recreates_a_source_that_was_deleted_by_another_command(folder: WatchedFolder) -> None:
-    with folder.watch(a="the ant") as watch:
-        (deleted,) = folder.sources()
-        assert folder.installation.svc("source", "rm", "--force", deleted["id"]).exit == 0
-        folder.fill(a="the ant is back")
-        (source,) = wait_until(folder.sources, f"the source is there again; {watch.lines}")
-        sha256 = hashlib.sha256(b"the ant is back\n").hexdigest()
-        assert (source["id"] != deleted["id"], source["sha256"]) == (True, sha256)
-
-
-def test_mapping_folder_in_the_configuration_may_be_a_symbolic_link(installation: Installation) -> None:
-    real = WatchedFolder(installation, fill(installation.root / "real", a="the ant"))
-    (installation.root / "docs").symlink_to("real")
-    (installation.root / "svc.toml").write_text('[[map]]\ndir = "docs"\nbucket = "real"\n')
-    with watching(installation) as watch:
-        real.fill(b="the bee")
-        watch.wait_for_item("created", "b.md")
-        assert real.titles() == ["a.md", "b.md"]
-
-
 def test_second_watcher_is_refused_and_ctrl_c_prints_a_summary(folder: WatchedFolder) -> None:
     svc, words = folder.installation.svc, (str(folder.path), "-b", folder.path.name)
     with folder.watch(a="the ant") as watch:
@@ -268,15 +219,6 @@ def test_second_watcher_is_refused_and_ctrl_c_prints_a_summary(folder: WatchedFo
         assert (second.exit, second.json["error"]["code"], svc("sync", *words).exit) == (14, "svc_sync_running", 0)
         assert watch.end(signal.SIGINT) == 130
         assert (watch.lines[-1]["type"], watch.lines[-1]["exit_code"]) == ("watch.summary", 130)
-
-
-def test_each_skipped_file_is_reported(folder: WatchedFolder) -> None:
-    names = {"blob.xyz", "zero\u200bwidth.md", "\u202ebidi.md"}
-    for name in names:
-        (folder.path / name).write_bytes(b"\0\1")
-    with folder.watch(a="the ant") as watch:
-        listed = [path for action, path in watch.items() if action == "skipped"]
-        assert sorted(listed) == sorted(names)
 
 
 def test_watcher_reconnects_to_a_restarted_daemon(own_folder: WatchedFolder) -> None:
@@ -288,29 +230,6 @@ def test_watcher_reconnects_to_a_restarted_daemon(own_folder: WatchedFolder) -> 
         watch.wait_for_item("created", "b.md")
         own_folder.add(watch, c="the cat")
         assert len(own_folder.sources()) == 3
-
-
-def test_slow_document_does_not_delay_the_next_save(make_installation: MakeInstallation) -> None:
-    # Parsing this document always fails and is retried with pauses, so the document is not done during the test.
-    installation = make_installation(SVC_LIMIT_TASK_ATTEMPTS="100", SVC_LIMIT_EXTRACT_MEMORY_BYTES=str(256 * MB))
-    installation.start()
-    slow = WatchedFolder(installation, fill(installation.root / "docs", a="the ant"))
-    with slow.watch() as watch:
-        (slow.path / "poison.pdf").write_bytes(make_killing_pdf(300 * MB))
-        watch.wait_for_item("created", "poison.pdf")
-        slow.fill(b="the bee")
-        watch.wait_for_item("created", "b.md")
-        (line,) = [line for line in watch.lines if line.get("path") == "poison.pdf"]
-        assert (line["status"] not in ("active", "failed"), line["ready"]) == (True, False)
-
-
-def test_reads_touches_and_hidden_files_cause_no_sync(folder: WatchedFolder) -> None:
-    with folder.watch(a="the ant") as watch:
-        (folder.path / "a.md").read_bytes()
-        (folder.path / ".hidden.md").write_text("hidden")
-        (folder.path / "a.md").touch()
-        flushed = folder.installation.svc("watch", "flush", folder.path.name, "--json").json["mappings"][0]
-        assert (flushed["syncs"], watch.items()) == ({"start": 1, "flush": 1}, [("created", "a.md")])
 
 
 def test_mappings_are_added_listed_and_removed_while_a_watcher_runs(installation: Installation) -> None:
@@ -339,15 +258,6 @@ def test_mappings_are_added_listed_and_removed_while_a_watcher_runs(installation
     overlap = installation.svc("watch", "add", str(two), "-b", "both", "--name", "other", "--json")
     assert (overlap.exit, "overlap" in overlap.json["error"]["message"]) == (2, True)
     assert run("add", str(two), "-b", "third") == 0
-
-
-#: Runs `svc` without the capabilities with which root reads everything.
-WITHOUT_ROOTS_RIGHTS = """
-import ctypes, os, sys
-for right in (1, 2):  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
-    ctypes.CDLL(None).prctl(24, right, 0, 0, 0)  # PR_CAPBSET_DROP
-os.execv(sys.executable, [sys.executable, "-m", "svc_cli", *sys.argv[1:]])
-"""
 
 
 def test_what_cannot_be_read_is_shown_and_watched_as_soon_as_it_can(folder: WatchedFolder) -> None:

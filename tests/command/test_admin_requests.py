@@ -144,14 +144,6 @@ def test_key_create_reports_a_key_that_cannot_be_saved_as_one_json_value(resting
     assert "key_" in ended.json["error"]["message"]
 
 
-def test_key_create_rejects_an_invalid_expiry_with_an_example(shared_installation: Installation) -> None:
-    words = ("key", "create", "--team", "default", "--preset", "read", "--json", "--expires")
-    for expires in ("5", "soon", "2030-01-31", "999999999d"):
-        ended = run(shared_installation, *words, expires)
-        assert (ended.exit, ended.json["error"]["code"]) == (USAGE, "svc_usage"), expires
-        assert "30d" in ended.json["error"]["message"]
-
-
 def test_admin_commands_create_no_installation_in_a_missing_or_empty_directory(
     make_installation: MakeInstallation,
 ) -> None:

@@ -1,6 +1,5 @@
 """`svc-daemon` on the command line: settings, exit codes, and errors of one line."""
 
-import os
 import socket
 import subprocess
 import sys
@@ -28,25 +27,12 @@ def test_version_is_printed_by_the_command_the_flag_and_json(tmp_path: Path) -> 
     assert run(tmp_path, "version", "--json").json == {"version": VERSION, "api": API_RANGE}
 
 
-def test_help_has_the_short_flag_h(tmp_path: Path) -> None:
-    for words in ((), ("team", "create")):
-        short, long = (run(tmp_path, *words, flag) for flag in ("-h", "--help"))
-        assert (short.exit, short.stdout) == (0, long.stdout), words
-
-
 def test_invalid_option_value_is_reported_in_plain_words(tmp_path: Path) -> None:
     refused = run(tmp_path, "serve", "--role", "nonsense")
     assert (refused.exit, "'nonsense' is not one of 'all'" in refused.stderr) == (USAGE, True)
     assert "Value error" not in refused.stderr
     refused = run(tmp_path, "backup", "--keep", "0_1", str(tmp_path / "backups"))
     assert (refused.exit, "must be a whole number" in refused.stderr) == (USAGE, True)
-
-
-def test_missing_argument_is_named_as_in_the_usage_line(tmp_path: Path) -> None:
-    refused = run(tmp_path, "backup")
-    assert refused.exit == USAGE
-    assert refused.stderr.splitlines()[0].endswith(" backup [OPTIONS] DIR")
-    assert refused.stderr.splitlines()[-1] == "Error: Missing argument 'DIR'."
 
 
 def test_invalid_setting_fails_with_one_line_that_names_it(tmp_path: Path) -> None:
@@ -70,15 +56,6 @@ def test_address_in_use_has_its_own_exit_code(tmp_path: Path) -> None:
     assert (address in ended.stderr, "SVC_LISTEN" in ended.stderr) == (True, True)
 
 
-def test_state_file_that_is_no_database_fails_without_a_traceback(tmp_path: Path) -> None:
-    folder = tmp_path / "data"
-    folder.mkdir(mode=0o700)
-    (folder / "state.db").write_bytes(os.urandom(8192))
-    ended = run(tmp_path, "serve", "--listen", "127.0.0.1:0")
-    assert (ended.exit, "Traceback" in ended.stderr) == (FAILED, False)
-    assert ended.stderr.splitlines()[-1].startswith("error: ")
-
-
 def test_data_directory_that_is_a_file_fails_without_a_traceback_or_as_one_json_value(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     folder.write_text("a file in place of the folder")
@@ -98,12 +75,6 @@ def test_output_escapes_control_and_bidirectional_characters(tmp_path: Path) -> 
         ended = run(tmp_path, *words, SVC_DATA_DIR=str(tmp_path / odd))
         assert (ended.exit, set(HIDDEN) & set(ended.stdout + ended.stderr)) == (NOT_FOUND, set()), words
     assert odd in ended.json["error"]["message"]
-
-
-def test_unknown_commands_and_wrong_arguments_are_usage_errors(tmp_path: Path) -> None:
-    for words in ("fly", "team create", "key create --preset read", "team ls blue"):
-        assert run(tmp_path, *words.split()).exit == USAGE, words
-    assert not (tmp_path / "data").exists()
 
 
 def test_verify_prints_one_line_per_problem_until_it_is_repaired(installation: Installation) -> None:
@@ -130,13 +101,3 @@ def test_verify_of_a_data_directory_in_use_exits_as_locked(installation: Install
     assert ended.stderr.startswith("error: Another process is using ")
     assert ended.stderr.count("\n") == 1
     assert installation.health() is not None
-
-
-def test_verify_of_a_missing_data_directory_fails_with_one_line(tmp_path: Path) -> None:
-    ended = run(tmp_path, "verify")
-    assert (ended.exit, ended.stdout) == (NOT_FOUND, "")
-    assert str(tmp_path / "data") in ended.stderr
-    error = run(tmp_path, "verify", "--json").json["error"]
-    assert ended.stderr == f"error: {error['message']} {error['hint']}\n"
-    assert "SVC_DATA_DIR" in error["hint"]
-    assert not (tmp_path / "data").exists()

@@ -6,7 +6,6 @@ from pathlib import Path
 from svc_daemon.embed.installed_models import ModelFolder
 from svc_daemon.embed.installing import install
 from svc_daemon.embed.origins import DEFAULT
-from svc_daemon.wire.light.extras import install_command
 from tests.acceptance.forks import ROOT
 from tests.command.test_command import run
 from tests.embed.models import weights_sha256, write_model, write_wheel
@@ -84,14 +83,6 @@ def test_unwritable_model_folder_is_reported(tmp_path: Path) -> None:
     failed = run(tmp_path, "model", "remove")
     assert (failed.exit, failed.stderr) == (REFUSED, f"error: {lock}: Is a directory.\n")
     assert ModelFolder(lock.parent).get()
-
-
-def test_install_without_the_extra_shows_the_command_that_installs_it(tmp_path: Path) -> None:
-    variables = hiding(tmp_path, "onnxruntime")
-    failed = run(tmp_path, "model", "install", str(write_model(tmp_path / "tiny")), **variables)
-    hint = f"Run {install_command('semantic')} in the environment in which svc is installed."
-    assert failed.exit == USAGE
-    assert failed.stderr == f"error: The library onnxruntime is not installed. {hint}\n"
 
 
 def test_install_warns_that_a_configured_server_is_used_instead(tmp_path: Path) -> None:

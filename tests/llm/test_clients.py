@@ -62,15 +62,10 @@ def failure(script: Script, limits: LlmLimits = LIMITS) -> LlmFailed:
     return failed.value
 
 
-def test_answer_is_returned_in_pieces_with_an_ending() -> None:
+def test_request_is_that_of_the_chat_api_and_its_answer_is_returned_in_pieces_with_an_ending() -> None:
     usage = {"prompt_tokens": 12, "completion_tokens": 3}
     with chatting(streaming(saying("Be", "cause", usage=usage))) as server:
-        assert ask(server.url("/v1")) == ["Be", "cause", Ending(usage=Usage(12, 3))]
-
-
-def test_request_has_the_path_headers_and_body_of_the_chat_api() -> None:
-    with chatting(streaming(saying("x"))) as server:
-        ask(server.url("/some/v1"))
+        assert ask(server.url("/some/v1")) == ["Be", "cause", Ending(usage=Usage(12, 3))]
         ask(server.url("/v1"), key="")
     request, without_key = server.requests
     assert "authorization" not in without_key.headers
@@ -79,15 +74,6 @@ def test_request_has_the_path_headers_and_body_of_the_chat_api() -> None:
     body = json.loads(request.body)
     assert body["messages"] == [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Why?"}]
     assert (body["model"], body["stream"]) == ("small", True)
-
-
-def test_pieces_are_returned_before_the_answer_is_complete() -> None:
-    async def first(base_url: str) -> str | Ending:
-        async with opened(base_url) as client, aclosing(client.write(MESSAGES)) as pieces:
-            return await anext(pieces)
-
-    with chatting(stalling(chunk("Early"))) as server:
-        assert asyncio.run(first(server.url("/v1"))) == "Early"
 
 
 WELL = {

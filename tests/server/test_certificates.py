@@ -45,15 +45,9 @@ def test_valid_certificate_is_loaded_with_its_names_and_expiry(authority: trustm
     loaded = load_certificate(written(tmp_path, leaf))
     assert loaded.names == ("svc.example", "*.svc.example", "127.0.0.1")
     assert loaded.expires_at == end.strftime("%Y-%m-%dT%H:%M:%S.000Z")
+    chained = authority.create_child_ca().issue_cert("svc.example")
+    assert (len(chained.cert_chain_pems), load_certificate(written(tmp_path, chained)).names) == (2, ("svc.example",))
     assert loaded.pem.strip() == leaf.cert_chain_pems[0].bytes().decode().strip()
-
-
-def test_certificate_of_an_intermediate_authority_is_loaded_with_its_chain(
-    authority: trustme.CA, tmp_path: Path
-) -> None:
-    leaf = authority.create_child_ca().issue_cert("svc.example")
-    assert len(leaf.cert_chain_pems) == 2
-    assert load_certificate(written(tmp_path, leaf)).names == ("svc.example",)
 
 
 def test_invalid_certificate_or_key_is_refused_with_its_reason(authority: trustme.CA, tmp_path: Path) -> None:

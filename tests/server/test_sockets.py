@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from svc_daemon.server.sockets import base_url_of, bind
+from svc_daemon.server.sockets import bind
 from svc_daemon.settings.daemon import Settings
 from tests.acceptance.installations import PATIENCE_S
 from tests.limits import limited
@@ -72,12 +72,3 @@ def test_waiting_connections_are_accepted_in_small_groups(tmp_path: Path) -> Non
             stack.enter_context(listener.accept()[0])
 
     asyncio.run(work())
-
-
-@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "0.0.0.0"])
-def test_local_address_is_a_number_because_a_name_may_also_mean_an_address_of_another_program(
-    tmp_path: Path, host: str
-) -> None:
-    settings = Settings(data_dir=tmp_path, host=host, port=0)
-    with bind(settings) as listener:
-        assert base_url_of(settings, listener) == f"http://127.0.0.1:{listener.getsockname()[1]}"
