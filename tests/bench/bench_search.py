@@ -8,18 +8,23 @@ Queries and passages are embedded by a server beside the daemon, whose vectors a
 """
 
 import argparse
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 
+from tests.acceptance.forks import ROOT
 from tests.acceptance.installations import wait_until
 from tests.bench.harness import Row, Side, all_sides, read_options, report, spread_ms, timed
 from tests.bench.loads import FILL_TIMEOUT_S, fill_bucket, make_queries, make_search, send
-from tests.bench.vector_servers import serving_vectors
 from tests.conftest import UNLIMITED
 
 #: Searches before those that count.
 WARM = 20
 ALL, HUNDRED = "all", "hundred"
+#: The length of vectors, as MiniLM makes them.
+DIMENSION = 384
 
 
 def main() -> None:
@@ -43,6 +48,16 @@ def main() -> None:
                         {"side": side.name, "passages": passages} | row for side, row in zip(sides, pair, strict=True)
                     ]
     report("search", options, rows)
+
+
+@contextmanager
+def serving_vectors() -> Iterator[str]:
+    """Run an embeddings server in a process of its own; yields what `SVC_EMBED_BASE_URL` takes."""
+    command = [sys.executable, "-m", "tests.embed.vector_servers", str(DIMENSION)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        yield server.stdout.readline().strip()
+        server.terminate()
 
 
 def _fill(side: Side, bucket: str, passages: int) -> None:

@@ -1,10 +1,15 @@
-"""A server that speaks OpenAI's `/v1/embeddings`, with vectors of its own and any bad habit."""
+"""A server that speaks OpenAI's `/v1/embeddings`, with vectors of its own and any bad habit.
+
+`python -m tests.embed.vector_servers DIMENSION` serves vectors of this length, and prints where.
+"""
 
 import hashlib
 import json
+import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, MutableSequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -44,7 +49,7 @@ class VectorServer(ThreadingHTTPServer):
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
-        self.asked: list[Asked] = []
+        self.asked: MutableSequence[Asked] = []
         #: Which model it runs: another one gives other vectors.
         self.model = "one"
         self.dimension = DIMENSION
@@ -69,9 +74,9 @@ class VectorServer(ThreadingHTTPServer):
 
     def vector(self, text: str) -> list[float]:
         """Of any length but 1."""
-        digest = hashlib.sha512(f"{self.model} {text}".encode()).digest()
+        digest = hashlib.shake_128(f"{self.model} {text}".encode()).digest(self.dimension)
         drift = 0.0 if text == PROBE else self.drift
-        return [byte - 128.5 + drift for byte in digest[: self.dimension]]
+        return [byte - 128.5 + drift for byte in digest]
 
     def reply(self, texts: list[str]) -> Reply:
         if self.replies:
@@ -84,6 +89,8 @@ class VectorServer(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    # Head and body are two writes: together they would wait 40 ms for an acknowledgement.
+    disable_nagle_algorithm = True
     server: VectorServer
 
     def do_POST(self) -> None:
@@ -121,3 +128,12 @@ def vector_server() -> Iterator[VectorServer]:
             yield server
         finally:
             server.shutdown()
+
+
+if __name__ == "__main__":
+    with VectorServer() as serving:
+        # What a benchmark asks is not kept.
+        serving.dimension, serving.asked = int(sys.argv[1]), deque(maxlen=0)
+        sys.stdout.write(f"{serving.base_url}\n")
+        sys.stdout.flush()
+        serving.serve_forever()

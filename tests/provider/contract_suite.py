@@ -10,9 +10,8 @@ import pytest
 from svc_daemon.core.search.ranking import POOL
 from svc_daemon.provider.contract import STATE_ACTIVE, ListedDocument, SearchProvider
 from svc_daemon.provider.errors import DocumentMissing, SearchTimeout
-from tests.provider.openings import Reopen
 from tests.provider.samples import TEAM, found, make_document, put, put_each, search, sources, terms
-from tests.provider.vector_suite import VectorContract
+from tests.provider.vector_suite import Reopen, VectorContract
 
 ODD_QUERIES = [
     *("", " ", "?!...", '"', '""', '"unclosed', "'; DROP TABLE chunks; --", "NEAR(fox dog, 3)", "AND", "OR NOT"),
