@@ -6,7 +6,12 @@ import pytest
 
 from svc_daemon.databases.contract import Connection
 from svc_daemon.store.rows.idempotency import StoredAnswer, create_answer, delete_expired_answers, find_answer
-from tests.store.rows import OURS, THEIRS, table
+from tests.store.rows import LATER, NOW, OURS, THEIRS, make_key, table
+
+
+def test_a_key_is_invalid_from_the_moment_of_its_expiry() -> None:
+    assert [make_key(expires_at=at).is_live(NOW) for at in (NOW, LATER)] == [False, True]
+
 
 OUR_KEY, THEIR_KEY = f"key_{OURS}", f"key_{THEIRS}"
 ANSWER = StoredAnswer(route="POST /a", fingerprint="f", body={"id": "src_1", "ü": [1, None, {"b": True}]})
