@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -18,8 +19,17 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
+@pytest.fixture(scope="session")
+def new_state() -> bytes:
+    """A state database with two teams."""
+    with closing(open_connection(Path(":memory:"))) as opened:
+        migrate(opened)
+        add_teams(opened)
+        return opened.serialize()
+
+
 @pytest.fixture
-def db(request: pytest.FixtureRequest) -> Iterator[Connection]:
+def db(request: pytest.FixtureRequest, new_state: bytes) -> Iterator[Connection]:
     if request.config.getoption("--postgresql") or request.config.getoption("--engines"):
         from tests.cluster.runs import STATES  # noqa: PLC0415 - of an extra
 
@@ -28,8 +38,7 @@ def db(request: pytest.FixtureRequest) -> Iterator[Connection]:
             yield connection
         return
     opened = open_connection(Path(":memory:"))
-    migrate(opened)
-    add_teams(opened)
+    opened.deserialize(new_state)
     yield opened
     assert opened.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
     assert opened.execute("PRAGMA foreign_key_check").fetchall() == []

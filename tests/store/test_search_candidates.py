@@ -36,7 +36,7 @@ def candidates(db: Connection, *buckets: str, **wanted: Any) -> list[str]:
 
 
 @given(st.lists(METADATA, min_size=1, max_size=3), FILTERS)
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 def test_sql_and_python_filter_alike(db: Connection, stored: list[dict[str, Any]], node: dict[str, Any]) -> None:
     expected = []
     for number in range(3):
