@@ -17,6 +17,7 @@ from psycopg import sql
 
 from svc_daemon.cluster.migrations import migrate_shared
 from svc_daemon.cluster.postgres.database import PostgresDatabase
+from tests.acceptance.installations import Installation
 from tests.cluster.engines import Engine, free_port, scratch_folder
 
 #: A password with characters that have to be escaped in a URL.
@@ -144,6 +145,14 @@ class PostgresEngine(Engine):
     def make_database(self, *, empty: bool = False) -> str:
         """Create a database, with the schema unless `empty`, and return its URL."""
         return self._databases.make(empty=empty)
+
+
+def execute(node: Installation, *statements: str) -> None:
+    """Run the statements on the node's database, without checking foreign keys."""
+    with psycopg.connect(node.environ["SVC_STATE_URL"], autocommit=True) as connection:
+        connection.execute("SET session_replication_role = replica")
+        for statement in statements:
+            connection.execute(statement.encode())
 
 
 def package_programs() -> list[Path]:

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import re
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -19,14 +18,11 @@ from svc_daemon.cluster.nodes import Cluster, join_cluster
 from svc_daemon.cluster.postgres.database import PostgresDatabase
 from svc_daemon.core.ids import Ids
 from svc_daemon.errors import ServiceError, StorageError
-from svc_daemon.exits import EXIT_USAGE
 from svc_daemon.operations.installations import prepare_installation, prepare_shared_secret
 from svc_daemon.paths import DataFiles
 from svc_daemon.process.wakes import Wake, Wakes
 from svc_daemon.settings.limits import Limits
-from tests.acceptance.forks import ROOT
 from tests.acceptance.installations import PATIENCE_S, WaitTimeout
-from tests.cluster.nodes import MakeNode
 from tests.cluster.postgres import PostgresEngine, running_postgres
 from tests.operations.locks_suite import LocksContract, Pair, free, started
 
@@ -245,19 +241,3 @@ def test_concurrent_first_starts_create_one_installation_id_one_secret_and_one_k
     finally:
         for node in nodes:
             node.close()
-
-
-def test_commands_of_the_cluster_page_succeed_with_and_without_a_daemon(make_node: MakeNode) -> None:
-    page = (ROOT / "docs" / "cluster.md").read_text(encoding="utf-8")
-    commands = sorted(set(re.findall(r"`svc-daemon ((?:team|key) [a-z]+[^`]*)`", page)))
-    assert [command.split()[:2] for command in commands] == [["key", "create"]]
-    node = make_node()
-    assert node.operate("serve", "--role", "nobody").exit == EXIT_USAGE
-    # The first command creates the installation.
-    for is_running in (False, True):
-        if is_running:
-            node.start()
-        for command in commands:
-            ended = node.operate(*command.split(), "--json")
-            assert ended.exit == 0, (command, ended)
-    assert node.stop() == 0

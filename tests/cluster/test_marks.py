@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import closing
 
-import psycopg
 import pytest
 from pymilvus import MilvusClient
 
@@ -13,8 +12,8 @@ from tests.acceptance.installations import Finished, Installation, wait_until
 from tests.cluster.milvus import RunningMilvus, running_milvus
 from tests.cluster.nodes import MakeNode
 from tests.cluster.object_store import BUCKET, SECRET_KEY
-from tests.cluster.postgres import PASSWORD
-from tests.cluster.test_daemons import QUAY, found, is_ready, upload
+from tests.cluster.postgres import PASSWORD, execute
+from tests.cluster.test_daemons import found, with_a_source
 
 EXIT_USAGE = 2
 
@@ -28,12 +27,6 @@ def other_milvus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMi
 @pytest.fixture
 def node(make_node: MakeNode) -> Installation:
     return make_node().start()
-
-
-def with_a_source(node: Installation) -> str:
-    source_id = upload(node, QUAY)
-    wait_until(lambda: is_ready(node, source_id), "the source is ready")
-    return source_id
 
 
 def objects(node: Installation) -> ObjectClient:
@@ -54,11 +47,6 @@ def drop_collections(url: str, start: str) -> None:
         for name in client.list_collections():
             if name.startswith(start):
                 client.drop_collection(name)
-
-
-def sql(node: Installation, statement: str) -> None:
-    with psycopg.connect(node.environ["SVC_STATE_URL"], autocommit=True) as connection:
-        connection.execute(statement.encode())
 
 
 def assert_refused(ended: Finished, *words: str) -> None:
@@ -103,7 +91,7 @@ def test_mark_that_was_not_recorded_before_a_crash_is_recorded_by_the_next_start
     source_id = with_a_source(node)
     marks = [key for key in keys(node) if key.startswith("marks/")]
     node.kill()
-    sql(node, "DELETE FROM facts WHERE name LIKE 'mark_%'")
+    execute(node, "DELETE FROM facts WHERE name LIKE 'mark_%'")
     node.start()
     assert [key for key in keys(node) if key.startswith("marks/")] == marks
     assert found(node, "umber quay") == [source_id]
@@ -114,7 +102,7 @@ def test_installation_from_before_the_marks_leaves_them_only_where_its_data_is(
 ) -> None:
     source_id = with_a_source(node)
     node.kill()
-    sql(node, "DELETE FROM facts WHERE name LIKE 'mark_%'")
+    execute(node, "DELETE FROM facts WHERE name LIKE 'mark_%'")
     mark = next(key for key in keys(node) if key.startswith("marks/"))
     asyncio.run(objects(node).delete([mark]))
     drop_collections(node.environ["SVC_INDEX_URL"], "svc_mark_")

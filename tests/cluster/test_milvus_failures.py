@@ -1,17 +1,13 @@
 """The search provider on Milvus during failures of Milvus, nodes and the network, and with concurrent nodes."""
 
-import ssl
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
-import trustme
 
 from svc_daemon.cluster.milvus import editions, writing
 from svc_daemon.cluster.milvus.chunks import settle
@@ -28,7 +24,6 @@ from tests.acceptance.installations import wait_until
 from tests.cluster.engines import free_port
 from tests.cluster.milvus import RunningMilvus
 from tests.cluster.test_milvus import STAMPS, emptied_server, open_server
-from tests.cluster.tls import tls_before
 from tests.provider.samples import MODEL, TEAM, found, make_document, near, put, search, unit
 
 TOKEN = "root:correct-horse"
@@ -268,22 +263,6 @@ def test_unreachable_milvus_fails_as_retryable_and_errors_do_not_contain_the_tok
     provider.close()
     with pytest.raises(ProviderFailed, match="stopping"):
         provider.list_teams()
-
-
-def test_certificate_of_milvus_is_verified(milvus: RunningMilvus, tmp_path: Path) -> None:
-    authority, stranger = trustme.CA(), trustme.CA()
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.set_alpn_protocols(["h2"])
-    authority.issue_cert("localhost").configure_cert(context)
-    for name, ca in (("ours", authority), ("theirs", stranger)):
-        ca.cert_pem.write_to_path(tmp_path / name)
-    with tls_before(milvus.port, context) as port:
-        url = f"https://localhost:{port}"
-        with closing(MilvusServer(url, ca_file=str(tmp_path / "ours"), partitions=2)) as server:
-            editions.list_teams(server)
-        for ca_file in (str(tmp_path / "theirs"), "", str(tmp_path / "missing")):
-            with closing(MilvusServer(url, ca_file=ca_file)) as server, pytest.raises(ProviderFailed):
-                editions.list_teams(server)
 
 
 def test_concurrent_first_writes_to_an_empty_milvus_share_its_collections(milvus: RunningMilvus) -> None:

@@ -79,21 +79,6 @@ def test_requests_are_refused_and_tasks_wait_while_the_server_is_unavailable(
     assert set(attempts) == {1}
 
 
-def test_nul_in_a_request_causes_no_server_error(working: Daemon) -> None:
-    for method, path in (
-        ("GET", "/v1/buckets/in%00box"),
-        ("GET", "/v1/buckets/inbox/sources?q=a%00b&tag=%00&title=%00"),
-        ("GET", "/v1/sources/src_%00"),
-        ("GET", "/v1/webhook-deliveries?source_id=%00"),
-        ("PUT", "/v1/buckets/new%00"),
-    ):
-        assert working.ask(method, path).status_code < 500, path
-    for fields in ({"title": "a\0b"}, {"tags": "a\0"}, {"mapping": "\0"}, {"metadata": '{"a": "\\u0000"}'}):
-        answer = working.ask("POST", "/v1/buckets/inbox/files", files={"file": ("a\0.md", NOTES)}, data=fields)
-        assert answer.status_code < 500, fields
-    working.wait(lambda: working.count("tasks WHERE finished_at IS NULL") == 0, "all tasks are finished")
-
-
 def test_dry_run_of_an_upgrade_shows_the_migrations_without_applying_them(
     engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -7,7 +7,6 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 
 from svc_daemon.cluster.engines import OpenCluster, open_cluster
@@ -18,6 +17,8 @@ from svc_daemon.cluster.s3.stores import ObjectStores
 from svc_daemon.settings.servers import ClusterSettings
 from tests.acceptance.installations import Finished, Installation, wait_until
 from tests.cluster.nodes import MakeNode
+from tests.cluster.postgres import execute
+from tests.cluster.test_daemons import found
 from tests.cluster.test_milvus import STAMPS
 
 STRAY, PART = f"src_{'0' * 26}", f"upl_{'0' * 26}"
@@ -47,20 +48,6 @@ def upload(node: Installation, *words: str) -> list[str]:
             lambda: all(client.get(f"/v1/sources/{each}").json()["ready"] for each in made), "the sources are ready"
         )
     return made
-
-
-def found(node: Installation, word: str) -> list[str]:
-    with node.client() as client:
-        answer = client.post("/v1/search", json={"query": word, "buckets": ["inbox"]})
-        return [result["source_id"] for result in answer.json().get("data", [])]
-
-
-def sql(node: Installation, *statements: str) -> None:
-    with psycopg.connect(node.environ["SVC_STATE_URL"], autocommit=True) as connection:
-        # Disables the check of foreign keys.
-        connection.execute("SET session_replication_role = replica")
-        for statement in statements:
-            connection.execute(statement.encode())
 
 
 @contextmanager
@@ -114,7 +101,7 @@ def test_verify_reports_and_repairs_damage_of_each_engine_while_a_node_serves(
         remove_document(node, team_id, unindexed)
         forget = (f"DELETE FROM {table} = '{forgotten}'" for table in ROWS_OF_A_SOURCE)
         # Like a leftover membership of a deleted bucket.
-        sql(node, *forget, f"{ADD_MEMBERSHIP} '{whole}'")
+        execute(node, *forget, f"{ADD_MEMBERSHIP} '{whole}'")
         expected = {("I3", lost), ("I2", cut), ("I6", unindexed), ("I4", forgotten), ("I10", "memberships")}
         verified = node.verify("--json")
         assert reported(verified) >= expected
@@ -122,7 +109,7 @@ def test_verify_reports_and_repairs_damage_of_each_engine_while_a_node_serves(
         assert reported(node.verify("--json", "--read-data")) >= expected | {("I2", flipped)}
 
         # A broken reference isn't repaired automatically, so the test removes the row.
-        sql(node, "DELETE FROM memberships WHERE bucket_id = 'bkt_x'")
+        execute(node, "DELETE FROM memberships WHERE bucket_id = 'bkt_x'")
         repaired = node.verify("--json", "--read-data", "--repair")
         assert (repaired.exit, len(repaired.json["repaired"]) >= 5) == (0, True), repaired.stdout + repaired.stderr
         with node.client() as client:
