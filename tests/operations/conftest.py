@@ -14,7 +14,7 @@ from tests.operations.directories import SampleDirectory, make_sample_directory
 __all__ = ["daemon", "extractor", "loop", "make_daemon", "shared", "working"]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def original(loop: Loop, extractor: Extractor, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SampleDirectory]:
     with make_sample_directory(Daemon(loop, tmp_path_factory.mktemp("original") / "data", extractor)) as directory:
         yield directory

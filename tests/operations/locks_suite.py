@@ -8,7 +8,7 @@ import pytest
 
 from svc_daemon.errors import ServiceError
 from svc_daemon.process import locks as rules
-from svc_daemon.process.locks import TAKEOVER_S, Locks
+from svc_daemon.process.locks import Locks
 from tests.acceptance.installations import PATIENCE_S
 
 #: The locks that two requests use.
@@ -122,17 +122,23 @@ class LocksContract:
         await waiting.entered.wait()
         await waiting.end()
 
-    async def test_a_takeover_times_out_with_request_in_progress(self, pair: Pair) -> None:
+    async def test_a_takeover_times_out_with_request_in_progress(
+        self, pair: Pair, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(rules, "TAKEOVER_S", 0.2)
         one, other = pair
         async with one.hold_free("upl_a"):
             began = time.monotonic()
             with pytest.raises(ServiceError) as refused:
                 async with other.take_over("upl_a"):
                     pass
-            assert time.monotonic() - began >= TAKEOVER_S
+            assert time.monotonic() - began >= rules.TAKEOVER_S
             assert (refused.value.code, refused.value.details) == ("request_in_progress", {"retry_after_seconds": 1})
 
-    async def test_several_locks_are_taken_over_together_or_not_at_all(self, pair: Pair) -> None:
+    async def test_several_locks_are_taken_over_together_or_not_at_all(
+        self, pair: Pair, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(rules, "TAKEOVER_S", 0.2)
         one, other = pair
         async with one.take_over("upl_a", "upl_b"), other.take_over("upl_c"):
             assert await free(other, "upl_a", "upl_b", "upl_c", "upl_d") == ["upl_d"]

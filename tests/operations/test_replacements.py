@@ -63,11 +63,11 @@ def test_no_search_finds_both_sources_of_a_replacement_or_neither(working: Daemo
 
     searcher = threading.Thread(target=search_on)
     searcher.start()
-    for number in range(12):
+    for number in range(6):
         old = working.add_ready(f"The umber quay, edition {number}.\n".encode(), replaces=old)
     stop.set()
     searcher.join(PATIENCE_S)
-    assert (len(counts) > 12, set(counts)) == (True, {1})
+    assert (len(counts) > 6, set(counts)) == (True, {1})
 
 
 @pytest.mark.parametrize("elsewhere", [False, True])
