@@ -255,6 +255,23 @@ def test_letters_of_latex_and_man_pages_are_read() -> None:
     assert "Text — more." in document.text
 
 
+@pytest.mark.parametrize(
+    ("definition", "hidden"),
+    (
+        (".am URL\n.  ad l\n.  .", ".am URL .  ad l .  ."),
+        (".de1 BL bL\nLoud.\n.bL", ".de1 BL bL Loud. .bL"),
+        (".ig\nLoud.\n.. Ends here.", ".ig Loud. .. Ends here."),
+        (".ig ++\nLoud.\n..\n.++", ".ig ++ Loud. .. .++"),
+        (".de URL\n. br", ".de URL"),
+    ),
+)
+def test_a_definition_of_a_man_page_hides_nothing_after_its_end(definition: str, hidden: str) -> None:
+    document = read(f".TH X 1\n{definition}\n.SH NAME\nThe knob is blue.\n".encode(), "x.1")
+    assert document.text.strip("\n") == "NAME\nThe knob is blue."
+    assert "Loud" not in document.text
+    assert [each.text for each in document.hidden] == [hidden]
+
+
 def test_notes_of_latex_stand_apart_from_words_and_what_is_switched_off_is_hidden() -> None:
     document = read(b"The dock\\footnote{Built 1900.} is long.\n\\iffalse\nnever\n\\fi\nend\n", "a.tex")
     assert document.text.split() == ["The", "dock", "Built", "1900.", "is", "long.", "end"]

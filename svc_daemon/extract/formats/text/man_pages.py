@@ -21,6 +21,8 @@ _SHOWN = frozenset({"B", "I", "SM", "SB", "R", "UR", "MT", "Nm", "Nd", "TQ"})
 _BREAKS = frozenset({"PP", "P", "LP", "Pp", "HP", "br", "sp", "RS", "RE", "El", "Ed"})
 _ITEMS = frozenset({"IP", "It"})
 _CODE = {"nf": "fi", "EX": "EE"}
+#: Requests that take the lines after them for a macro or a comment, by how many arguments come before the end's name.
+_DEFINITIONS = {"ig": 0, **dict.fromkeys(("de", "de1", "dei", "am", "am1", "ami"), 1)}
 #: Macros of mdoc that put a sign before or around their arguments.
 _SIGNS = {
     "Fl": ("-", ""),
@@ -89,10 +91,8 @@ class _ManPage:
             self._is_item = self._is_item and not is_shown
             return number
         macro, rest = request[1] or "", request[2]
-        if macro in {"de", "ig", "am"}:
-            last = self._marked.find(re.compile(r"\.\.[ \t]*"), number + 1)
-            self._marked.hide(number, last, "macro")
-            return last
+        if macro in _DEFINITIONS:
+            return self._hide_definition(number, macro, rest)
         if macro in _LEVELS:
             return self._take_heading(number, macro, rest)
         shown = self._run(macro, rest)
@@ -101,6 +101,16 @@ class _ManPage:
         kinds[number] = BLANK if not shown else CODE if self._code_end else ITEM if is_item else "paragraph"
         self._is_item = macro == "TP" or (self._is_item and not shown)
         return number
+
+    def _hide_definition(self, number: int, macro: str, rest: str) -> int:
+        """Hide a definition to its end; only its first line if it has none, since the rest may be the page."""
+        end = [*_arguments(rest)[_DEFINITIONS[macro] :], "."][0]
+        closing = re.compile(rf"[.'][ \t]*{re.escape(end)}(?:[ \t].*|\\\".*)?")
+        last = self._marked.find(closing, number + 1)
+        is_closed = last > number and closing.fullmatch(self._marked.lines[last])
+        last = last if is_closed else number
+        self._marked.hide(number, last, "macro")
+        return last
 
     def _take_heading(self, number: int, macro: str, rest: str) -> int:
         """Make a heading of the macro's arguments, or of the next line if it has none."""
