@@ -258,7 +258,7 @@ def test_letters_of_latex_and_man_pages_are_read() -> None:
 @pytest.mark.parametrize(
     ("definition", "hidden"),
     (
-        (".am URL\n.  ad l\n.  .", ".am URL .  ad l .  ."),
+        (".am URL\n.  ad l\n.  .", ".am URL . ad l . ."),
         (".de1 BL bL\nLoud.\n.bL", ".de1 BL bL Loud. .bL"),
         (".ig\nLoud.\n.. Ends here.", ".ig Loud. .. Ends here."),
         (".ig ++\nLoud.\n..\n.++", ".ig ++ Loud. .. .++"),
