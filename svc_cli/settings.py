@@ -17,6 +17,7 @@ from svc_cli.errors import UsageError
 from svc_cli.given_files import PROJECT_FILE
 from svc_cli.private_files import read_rows, replace
 from svc_daemon import paths
+from svc_daemon.wire.light.field_errors import is_blank
 from svc_daemon.wire.light.parsing import parse_toml
 
 USER_FILE = "config.toml"
@@ -32,6 +33,9 @@ MOST_BYTES = 256 * 1024
 
 #: The environment variables that set a setting, by the name of the setting.
 VARIABLES = {"base_url": "SVC_BASE_URL", "bucket": "SVC_BUCKET", "progress": "SVC_PROGRESS"}
+
+#: The settings whose variables must not be blank: what they say where to send would come from somewhere else.
+_NEVER_BLANK = ("base_url", "bucket")
 
 #: The code of the error if a file asks for something that only a trusted file may.
 NOT_TRUSTED = "svc_not_trusted"
@@ -203,7 +207,7 @@ class CliSettings:
 
         Raises UsageError if a file or a setting is invalid.
         """
-        values = {name: environ[variable] for name, variable in VARIABLES.items() if environ.get(variable)}
+        values = {name: text for name, variable in VARIABLES.items() if (text := environ.get(variable, "")).strip()}
         for name, value in values.items():
             check(name, value, f"environment {VARIABLES[name]}")
         layers = [SettingsLayer("environment", values)]
@@ -255,10 +259,12 @@ class CliSettings:
     def find(self, name: str, flag: Any = None) -> SettingValue:
         """Return the value and origin of a setting. `flag` takes precedence if given.
 
-        Raises UsageError if only a project's file that is not trusted names the service.
+        Raises UsageError if only a project's file that is not trusted names the service, or a variable is blank.
         """
         if flag is not None and flag != []:
             return SettingValue(name, flag, "flag")
+        if name in _NEVER_BLANK and is_blank(self.environ.get(VARIABLES[name])):
+            raise UsageError(f"{VARIABLES[name]} is blank.", hint="give it a value, or unset it.")
         found: list[SettingValue] = []
         for layer in self._layers:
             if name in layer.values:
@@ -349,6 +355,8 @@ def check(name: str, value: Any, source: str) -> None:
         raise UsageError(f"{source}: `{name}` is one of {', '.join(rule.choices)}, not {value!r}.")
     if isinstance(value, list) and not all(isinstance(item, str) for item in value):
         raise UsageError(f"{source}: `{name}` takes a list of strings, not {value!r}.")
+    if is_blank(value):
+        raise UsageError(f"{source}: `{name}` is blank.", hint="give it a value, or leave it out.")
 
 
 _KINDS = {str: "a string", int: "a whole number", bool: "true or false", list: "a list of strings"}

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from typer.models import OptionInfo
 
 from svc_cli import interrupts
 from svc_cli.commands.help_pages import HelpfulCommand, HelpfulGroup
@@ -111,11 +110,6 @@ NoCreateOption = Annotated[
 ]
 StrictOption = Annotated[bool, typer.Option("--strict", help="Exit with code 3 if any file was skipped.")]
 
-
-#: The metavars of arguments that may be blank. Other arguments name something.
-_TEXTS = frozenset({"QUERY", "QUESTION", "VALUE"})
-#: The metavars of options that name something, so that they are never blank either.
-_NAMES = frozenset({"AGENT", "BUCKET", "SOURCE"})
 
 _COMMON = {
     name: parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
@@ -245,14 +239,9 @@ def command(
         kind: Any = parameters[0].annotation if len(parameters) == 1 else None
         record: Callable[..., Any] | None = kind if is_dataclass(kind) and callable(kind) else None
         own = list(inspect.signature(record, eval_str=True).parameters.values()) if record else parameters
-        naming = {parameter.name: _metavar_of_name(parameter) for parameter in own}
 
         def wrapper(ctx: typer.Context, **options: Any) -> Exit | None:
             given = Flags(**{each: options.pop(each) for each in _COMMON})
-            for option, metavar in naming.items():
-                values = options[option] if isinstance(options[option], list) else [options[option]]
-                if metavar and any(isinstance(value, str) and not value.strip() for value in values):
-                    raise UsageError(f"{metavar} is blank.", hint="is a variable unset that the command line uses?")
             console, before = ctx.obj
             call = Invocation(console, given.over(before), ctx.find_root().command)
             interrupts.listen()
@@ -271,14 +260,6 @@ def command(
         return function
 
     return register
-
-
-def _metavar_of_name(parameter: inspect.Parameter) -> str | None:
-    """Return the metavar of an argument or option that names something; None for others."""
-    details = getattr(parameter.annotation, "__metadata__", (None,))[0]
-    metavar: str | None = getattr(details, "metavar", None)
-    is_name = metavar in _NAMES if isinstance(details, OptionInfo) else metavar not in _TEXTS
-    return metavar if is_name else None
 
 
 def common_callback(ctx: typer.Context, **options: Any) -> None:

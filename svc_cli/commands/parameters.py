@@ -10,9 +10,13 @@ from typing import Annotated, Any, Literal
 import typer
 from typer.core import TyperArgument, TyperOption
 
-from svc_daemon.wire.light.field_errors import find_fault_of_number
+from svc_cli.errors import UsageError
+from svc_daemon.wire.light.field_errors import UNSET_VARIABLE, find_fault_of_number, is_blank
 
 ProgressStyle = Literal["auto", "bar", "plain", "none"]
+
+#: Options that a blank value clears, and words that may be anything. Every other blank value is an error.
+MAY_BE_BLANK = frozenset({"description", "instructions", "role", "surface", "words"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +59,7 @@ class Flags:
 
 class LateOption(TyperOption):
     def process_value(self, ctx: Any, value: Any) -> Any:
+        _refuse_blank(self, self.opts[0], value)
         if not _is_converted(self, ctx, value):
             return super().process_value(ctx, value)
         return self.callback(ctx, self, value) if self.callback else value
@@ -62,6 +67,7 @@ class LateOption(TyperOption):
 
 class LateArgument(TyperArgument):
     def process_value(self, ctx: Any, value: Any) -> Any:
+        _refuse_blank(self, str(self.metavar), value)
         return value if _is_converted(self, ctx, value) else super().process_value(ctx, value)
 
 
@@ -70,6 +76,12 @@ def convert_late(parameters: list[Any]) -> list[Any]:
     for each in parameters:
         each.__class__ = LateArgument if isinstance(each, TyperArgument) else LateOption
     return parameters
+
+
+def _refuse_blank(parameter: TyperOption | TyperArgument, name: str, value: Any) -> None:
+    """Raise UsageError if a value is blank where that means nothing."""
+    if parameter.name not in MAY_BE_BLANK and is_blank(value):
+        raise UsageError(f"{name} is blank.", hint=UNSET_VARIABLE)
 
 
 def _is_converted(parameter: TyperOption | TyperArgument, ctx: Any, value: Any) -> bool:

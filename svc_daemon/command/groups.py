@@ -3,27 +3,38 @@
 from typing import Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup, TyperOption
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
-from svc_daemon.wire.light.field_errors import find_fault_of_number, plain
+from svc_daemon.wire.light.field_errors import UNSET_VARIABLE, find_fault_of_number, is_blank, plain
+
+
+class Argument(TyperArgument):
+    def process_value(self, ctx: Any, value: Any) -> Any:
+        _refuse_blank(self, ctx, value)
+        return super().process_value(ctx, value)
 
 
 class Option(TyperOption):
     def process_value(self, ctx: Any, value: Any) -> Any:
+        _refuse_blank(self, ctx, value)
         if fault := find_fault_of_number(value, self.type_descriptor.annotation):
             raise typer.BadParameter(fault, ctx, self)
         return super().process_value(ctx, value)
+
+
+def _refuse_blank(parameter: TyperOption | TyperArgument, ctx: Any, value: Any) -> None:
+    if is_blank(value):
+        raise typer.BadParameter(f"is blank; {UNSET_VARIABLE}", ctx, parameter)
 
 
 class Command(TyperCommand):
     """A command of `svc-daemon`."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Return the parameters. Typer itself can't create options of another class."""
+        """Return the parameters. Typer itself can't create those of another class."""
         parameters: list[Any] = super().get_params(ctx)
         for each in parameters:
-            if isinstance(each, TyperOption):
-                each.__class__ = Option
+            each.__class__ = Option if isinstance(each, TyperOption) else Argument
         return parameters
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:

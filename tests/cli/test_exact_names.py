@@ -1,7 +1,6 @@
 """Commands that change something take no guesses; and names of files are the same everywhere, in every locale."""
 
 import json
-import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -183,31 +182,6 @@ def test_each_of_several_bucket_deletions_is_accounted_for(at_odd: RunSvc, odd: 
     finished = at_odd("bucket", "rm", "one", "three", "--force")
     assert finished.exit == 5
     assert "Nothing was deleted." in finished.json["error"]["message"]
-
-
-#: Commands with a blank name.
-BLANK = (
-    "source rm '' --force",
-    "source rm ' ' --force -b b",
-    "source rm a.md -b '' --force",
-    "source detach a.md -b ' '",
-    "source attach '' -b b",
-    "source retry '' -b b",
-    "source refresh ' '",
-    "source show ''",
-    "source rm a.md '' -b b",
-    *("key revoke '' --force", "key revoke ' ' --force", "webhook resend ''", "webhook resend ' ' --dry-run"),
-    *("bucket rm '' --force", "bucket rm ' ' --force", "bucket archive ' '", "bucket set ' ' --name x"),
-    *("agent rm ' ' --force", "agent set '' --role x", "agent set hr --bucket ''", "agent create hr --source ''"),
-    *("watch rm ' '", "watch flush ''", "sync '' -b b", "watch add ' ' -b b", "status -b ''", "wait ' '"),
-)
-
-
-@pytest.mark.parametrize("words", BLANK)
-def test_a_blank_name_is_a_usage_error(svc: RunSvc, words: str) -> None:
-    refused = svc(*shlex.split(words), "--json")
-    assert refused.failure == (2, "svc_usage")
-    assert "blank" in refused.json["error"]["message"]
 
 
 @pytest.mark.parametrize("name", ["", " ", "\n", ".", "..", "a/b", "../sources/src_1"])

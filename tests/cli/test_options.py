@@ -4,13 +4,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 
 from svc_cli.commands.daily.cite import Quote, read_quotes
 from svc_cli.commands.daily.upload import UploadFlags, upload_options
 from svc_cli.commands.invocations import Invocation, parse_duration, parse_metadata
 from svc_cli.commands.parameters import Flags
 from svc_cli.errors import UsageError
-from tests.cli.terminals import MakeConsole
+from tests.cli.terminals import MakeConsole, RunSvc
+from tests.cli.test_help import EVERY
 
 
 def _options(make_console: MakeConsole, **flags: Any) -> Any:
@@ -66,6 +68,43 @@ def test_flags_before_and_after_the_command_are_merged() -> None:
     assert merged.json
     assert merged.debug
     assert merged.base_url == "http://x"
+
+
+#: The parameters for which blank means something.
+MAY_BE_BLANK = {
+    *("svc search words", "svc ask words", "svc help words"),
+    *("svc bucket create description", "svc bucket set description"),
+    *(f"svc agent {verb} {name}" for verb in ("create", "set") for name in ("instructions", "role", "surface")),
+}
+
+
+@pytest.mark.parametrize("value", ("", " ", "\n"))
+def test_every_argument_and_option_refuses_a_blank_value(value: str) -> None:
+    accepted, count = set(), 0
+    for path, command in EVERY.items():
+        context = command.context_class(command, info_name=path)
+        taking = [each for each in command.get_params(context) if not getattr(each, "is_flag", False)]
+        arguments = [each for each in taking if each.param_type_name == "argument"]
+        for each in taking:
+            first = ["x"] * arguments.index(each) if each in arguments else [each.opts[0]]
+            count += 1
+            try:
+                command.make_context(path, [*first, value])
+                accepted.add(f"{path} {each.name}")
+            except (UsageError, typer.TyperException) as error:  # of a missing argument, if the value is not refused
+                if "is blank" not in getattr(error, "message", ""):
+                    accepted.add(f"{path} {each.name}")
+    assert count > 200
+    assert accepted == MAY_BE_BLANK
+
+
+def test_a_blank_value_is_one_error_that_asks_for_an_unset_variable(svc: RunSvc) -> None:
+    refused = svc("sync", "docs", "-b", "b", "--name", "", "--json")
+    assert refused.failure == (2, "svc_usage")
+    error = refused.json["error"]
+    assert error["message"] == "--name is blank."
+    assert "unset" in error["hint"]
+    assert svc("--base-url", " ", "bucket", "ls", "--json").failure == (2, "svc_usage")
 
 
 QUOTE = "The quay opens at dawn."

@@ -62,6 +62,7 @@ def test_invalid_setting_in_a_file_is_an_error_that_names_it(environ: dict[str, 
         '[uplaod]\njobs = "x"': "uplaod.jobs",
     }
     wrong |= {f"[upload]\njobs = {value}": "upload.jobs" for value in ('"four"', "true")}
+    wrong |= {'base_url = ""': "base_url", 'bucket = " "': "bucket", '[sync]\nexclude = [""]': "sync.exclude"}
     wrong |= {"[upload]\ntags = [1]": "upload.tags", 'api_key = "sk-1"': "api_key"}
     for text, name in wrong.items():
         file = _write(tmp_path / "svc.toml", text)
@@ -74,6 +75,19 @@ def test_invalid_setting_in_a_file_is_an_error_that_names_it(environ: dict[str, 
 def test_error_for_an_invalid_environment_value_names_the_variable(environ: dict[str, str], tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="SVC_PROGRESS"):
         CliSettings.load(environ | {"SVC_PROGRESS": "loud"}, tmp_path)
+
+
+@pytest.mark.parametrize("blank", ("", " "))
+def test_blank_variable_never_lets_another_place_say_where_to_send(
+    blank: str, environ: dict[str, str], tmp_path: Path
+) -> None:
+    _write(tmp_path / "svc.toml", 'bucket = "other"\n')
+    for name, variable in (("base_url", "SVC_BASE_URL"), ("bucket", "SVC_BUCKET")):
+        settings = CliSettings.load(environ | {variable: blank}, tmp_path)
+        with pytest.raises(UsageError, match=f"{variable} is blank"):
+            settings.get(name)
+        assert settings.get(name, "given") == "given"
+    assert CliSettings.load(environ | {"SVC_PROGRESS": blank}, tmp_path).get("progress") == "auto"
 
 
 @pytest.mark.parametrize(("value", "on"), {"1": True, "true": True, "": False, "0": False, "No": False}.items())

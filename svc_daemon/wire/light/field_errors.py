@@ -1,10 +1,12 @@
-"""Messages about invalid fields, without the Python terms of pydantic, and what a number is."""
+"""Messages about invalid fields, without the Python terms of pydantic, and what a number or a blank value is."""
 
 import re
 from typing import Any, get_args
 
 #: Python takes more for a number, such as `1_0`, ` 5 `, `inf` and digits of other scripts.
 _NUMBER = re.compile(r"-?(?:[0-9]{1,300}(?:\.[0-9]{0,300})?|\.[0-9]{1,300})(?:[eE][+-]?[0-9]{1,3})?")
+#: The hint if a value is blank.
+UNSET_VARIABLE = "is a variable unset that the command line uses?"
 _WORDS = (
     (re.compile(r"^(Value|Assertion) error, "), ""),
     (re.compile(r"^Field required$|^Missing required .*$"), "is missing"),
@@ -25,6 +27,12 @@ _WORDS = (
 def is_number(text: str) -> bool:
     """Whether a text is a number in decimal digits, with or without a fraction and an exponent."""
     return _NUMBER.fullmatch(text) is not None
+
+
+def is_blank(value: Any) -> bool:
+    """Whether a value is blank text, or one of several is."""
+    values = value if isinstance(value, list | tuple) else [value]
+    return any(isinstance(each, str) and not each.strip() for each in values)
 
 
 def find_fault_of_number(value: Any, kind: Any) -> str | None:
