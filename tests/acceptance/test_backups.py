@@ -135,12 +135,6 @@ def test_backup_killed_at_any_line_keeps_an_earlier_one_and_succeeds_when_run_ag
         assert make_backup(copy, folder, keep=2).problems == []
         assert not (folder / PARTIAL).exists()
     assert restored(folder, tmp_path / "again") == rows(copy)
-    # The first backup copies all files.
-    lines = run_killed(lambda: make_backup(copy, tmp_path / "whole"), 0)
-    for line in random.Random(7).sample(range(1, lines), min(LARGE_KILLS if large else KILLS, lines - 1)):
-        target = tmp_path / f"killed{line}"
-        run_killed(lambda: make_backup(copy, target), line)  # noqa: B023
-        assert make_backup(copy, target).problems == []
 
 
 @pytest.mark.rule("backup.restore-killed")

@@ -2,13 +2,19 @@
 
 import json
 import socket
+from pathlib import Path
 
 import psutil
+import pytest
 
+from svc_daemon.embed import installing
+from svc_daemon.embed.installed_models import ModelFolder
 from svc_daemon.exits import EXIT_LOCKED
 from tests.acceptance.calls import port_of, take_in
 from tests.acceptance.installations import PATIENCE_S, Installation, process_tree, wait_until
-from tests.conftest import MakeInstallation
+from tests.conftest import UNLIMITED, MakeInstallation
+from tests.embed.models import write_model
+from tests.processes import children_of
 
 
 def _daemons(installation: Installation) -> list[int]:
@@ -49,10 +55,15 @@ def test_twenty_concurrent_commands_start_one_daemon(make_installation: MakeInst
     wait_until(lambda: _daemons(fresh) == [fresh.pid], "one daemon is left")
 
 
-def test_child_processes_end_when_the_daemon_is_killed(installation: Installation) -> None:
-    with installation.client() as client:
+@pytest.mark.one_daemon  # each machine has a model of its own
+def test_child_processes_end_when_the_daemon_is_killed(make_installation: MakeInstallation, tmp_path: Path) -> None:
+    installation = make_installation(**UNLIMITED)
+    tiny = str(write_model(tmp_path / "tiny"))
+    installing.install(ModelFolder(installation.files.models), tiny, lambda: "2026-01-01T00:00:00.000Z", print)
+    with installation.start().client() as client:
         take_in(client, "notes", "notes.md", b"# Notes\n\nSome text.")
+    model = wait_until(lambda: children_of(installation.pid, "svc_daemon.embed.model_process"), "the model's process")
     children = process_tree(installation.pid or 0)[1:]
     installation.kill()
-    assert children
+    assert set(model) < set(children)
     assert psutil.wait_procs(children, PATIENCE_S)[1] == []

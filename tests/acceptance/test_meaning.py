@@ -1,21 +1,17 @@
-"""Semantic search of a real daemon: models are installed and removed, vectors survive kills, and keys stay secret."""
+"""Semantic search of a real daemon: models are installed and removed, and keys stay secret."""
 
 from pathlib import Path
 from typing import Any
 
 import httpx
-import psutil
 import pytest
 
-from svc_daemon.embed import installing
-from svc_daemon.embed.installed_models import ModelFolder
-from tests.acceptance.calls import make_bucket, search, take_in, upload, wait_ended
+from tests.acceptance.calls import search, take_in
 from tests.acceptance.installations import Finished, Installation, wait_until
 from tests.acceptance.vectors import counts, wait_embedded
 from tests.conftest import UNLIMITED, MakeInstallation
 from tests.embed.models import REAL_MODEL, needs_real_model, write_model
 from tests.embed.vector_servers import vector_server
-from tests.processes import children_of, has_ended
 
 BUCKET = "shelf"
 NOTES = "# Shelf\n\nThe umber binder stands beside number {number}.\n"
@@ -77,41 +73,6 @@ def test_running_daemon_starts_and_stops_using_a_model_that_is_installed_and_rem
         wait_until(lambda: embedding(installation)["state"] == "off", "the model is no longer used")
         assert search(client, "binder", BUCKET)[0]["source_id"] == other
     installation.assert_intact()
-
-
-@pytest.mark.one_daemon  # each machine has a model of its own
-def test_vectors_survive_a_killed_daemon_and_are_completed_after_a_killed_model_process(
-    make_installation: MakeInstallation, tmp_path: Path
-) -> None:
-    installation = make_installation(**UNLIMITED)
-    tiny = str(write_model(tmp_path / "tiny"))
-    installing.install(ModelFolder(installation.files.models), tiny, lambda: "2026-01-01T00:00:00.000Z", print)
-    with installation.start().client() as client:
-        make_bucket(client, BUCKET)
-        ids = [upload(client, BUCKET, f"{n}.md", MANY.encode()).json()["id"] for n in range(4)]
-        child = wait_until(lambda: model_process(installation), "the model's process")
-        assert all(wait_ended(client, source_id)["ready"] for source_id in ids)
-        wait_until(lambda: counts(installation)[1] > 0, "the first vectors")
-    installation.kill()
-    wait_until(lambda: has_ended(child), "the model's process has ended with the daemon")
-    before = counts(installation)[1]
-    installation.start()
-    assert counts(installation)[1] >= before
-    assert wait_embedded(installation) == 4 * PARTS
-    child = wait_until(lambda: model_process(installation), "the model's process")
-    child.kill()
-    with installation.client() as client:
-        late = take_in(client, BUCKET, "late.md", NOTES.format(number=7).encode())
-        assert wait_embedded(installation) == 4 * PARTS + 1
-        assert search_by_meaning(client, embedded_text("late.md", 7))["data"][0]["source_id"] == late
-        for number in range(4):
-            upload(client, BUCKET, f"more {number}.md", MANY.encode()).raise_for_status()
-        assert installation.stop() == 0
-    installation.assert_intact()
-
-
-def model_process(installation: Installation) -> psutil.Process | None:
-    return next(iter(children_of(installation.pid, "svc_daemon.embed.model_process")), None)
 
 
 def test_embedding_server_makes_the_vectors_and_its_key_is_written_to_no_file(

@@ -2,15 +2,12 @@
 
 import json
 import os
-import socket
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-import pytest
-
 from tests.acceptance.installations import Installation
-from tests.acceptance.sync_folders import counts, items, titles, write
+from tests.acceptance.sync_folders import counts, items, write
 from tests.acceptance.watches import watching
 
 #: Seconds since 1970: the years 1902, 1955, 1970, 2262 (where nanoseconds leave 64 bits), 2400 and 9999.
@@ -37,32 +34,8 @@ def test_files_of_any_date_are_sent_once_by_sync_and_watch(shared_installation: 
         watch.wait_for_item("created", "now.md")
 
 
-def test_odd_entry_of_a_folder_costs_only_itself(shared_installation: Installation, tmp_path: Path) -> None:
-    folder = tmp_path / "entries"
-    write(folder, "plain.md", "Plain words.")
-    write(folder, os.fsdecode(b"latin-\xe9.md"), "A name of another age.")
-    os.mkfifo(folder / "pipe.md")
-    (folder / "null.md").symlink_to("/dev/null")
-    with closing(socket.socket(socket.AF_UNIX)) as listening:
-        before = Path.cwd()
-        os.chdir(folder)  # the path of a socket is short
-        try:
-            listening.bind("socket.md")
-        finally:
-            os.chdir(before)
-        for verb in ("sync", "upload"):
-            ended = shared_installation.svc(verb, str(folder), "-b", f"entries-{verb}", "--json")
-            assert (ended.exit, counts(ended)["created"]) == (0, 1), ended.stdout
-            assert (
-                titles(shared_installation, f"entries-{verb}") == ["plain.md"]
-                if verb == "sync"
-                else ["entries/plain.md"]
-            )
-
-
-@pytest.mark.parametrize("harm", ["{", '{"%s": [1]}', '{"%s": [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13]}', "dates"])
 def test_record_of_a_batch_that_cannot_be_finished_is_set_aside_and_said(
-    installation: Installation, tmp_path: Path, harm: str
+    installation: Installation, tmp_path: Path
 ) -> None:
     folder = tmp_path / "docs"
     for name in ("a", "b", "c"):
@@ -74,9 +47,8 @@ def test_record_of_a_batch_that_cannot_be_finished_is_set_aside_and_said(
         columns = [each[1] for each in connection.execute("PRAGMA table_info(files)")]
         sha256 = row[columns.index("sha256")]
         row[columns.index("mtime_ns")] = 2**64  # as written by a release that could not store it
-        files = json.dumps({"id": row}) if harm == "dates" else harm.replace("%s", "id")
         body = json.dumps({"id": {"filename": "a.md", "title": "a.md", "sha256": sha256, "mapping": "docs"}})
-        connection.execute("INSERT INTO batches VALUES ('id', ?, ?)", (body, files))
+        connection.execute("INSERT INTO batches VALUES ('id', ?, ?)", (body, json.dumps({"id": row})))
     write(folder, "new.md", "A new letter.")
     ended = installation.svc("sync", str(folder), "-b", "letters", "--json")
     assert (ended.exit, counts(ended)) == (0, {"created": 1, "unchanged": 3}), ended.stdout

@@ -1,6 +1,5 @@
 """A link that is put into a folder, or in its place, during or between runs makes nothing from elsewhere be sent."""
 
-import os
 from contextlib import suppress
 from pathlib import Path
 
@@ -59,18 +58,6 @@ def test_folder_that_has_become_a_link_is_synced_only_if_that_is_accepted(
     assert counts(sync(installation, "--accept-root", folder="site/docs")) == {"updated": 2}
     assert counts(sync(installation, folder="site/docs")) == {"unchanged": 2}, "the link is known now"
     assert is_stored(installation)
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to another user")
-def test_folder_that_belongs_to_another_user_is_synced_only_if_that_is_accepted(
-    installation: Installation, site: Path
-) -> None:
-    os.chown(site, 4321, -1)
-    write(site, "new.md", "New words.")
-    stopped = sync(installation, folder="site/docs")
-    assert (stopped.failure, "belongs to the user 4321 now" in stopped.stdout) == ((11, "svc_safety_stop"), True)
-    assert titles(installation) == ["a.md", "b.md"]
-    assert counts(sync(installation, "--accept-root", folder="site/docs")) == {"created": 1, "unchanged": 2}
 
 
 def test_watcher_of_a_folder_that_has_become_a_link_stops_until_it_is_flushed_by_name(

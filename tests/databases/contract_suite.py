@@ -3,7 +3,6 @@
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import Any, ClassVar
 
 import pytest
@@ -53,16 +52,6 @@ class DatabaseContract:
         assert answered == list(range(400))
         assert database.commits < database.operations == 400
         assert stored(open_database) == answered
-
-    def test_work_runs_in_the_order_of_submission(self, database: Database) -> None:
-        seen: list[int] = []
-
-        def note(number: int, _: Connection) -> None:
-            seen.append(number)
-
-        futures = submit_all(database, [partial(note, number) for number in range(50)])
-        futures[-1].result(PATIENCE_S)
-        assert seen == list(range(50))
 
     def test_work_that_raises_is_rolled_back_alone_and_its_caller_gets_the_error(self, database: Database) -> None:
         def half_done(connection: Connection) -> None:
