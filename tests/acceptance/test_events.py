@@ -12,6 +12,7 @@ import pytest
 
 from tests.acceptance.calls import make_bucket
 from tests.acceptance.installations import Installation, wait_until
+from tests.acceptance.sync_folders import fill
 
 BUCKET = "inbox"
 STREAM = {"Accept": "text/event-stream"}
@@ -95,7 +96,7 @@ def test_each_follower_gets_each_event_once_and_in_order(make_installation: Any,
     one: Installation = make_installation(
         SVC_LIMIT_CREATES_PER_SECOND="0", SVC_LIMIT_BYTES_PER_MINUTE="0", SVC_NO_AUTOSTART="1"
     ).start()
-    folder = make_folder(one, files)
+    folder = str(fill(one.root / "files", files))
     with one.client() as client:
         make_bucket(client, BUCKET)
     followers = [
@@ -129,14 +130,6 @@ def test_each_follower_gets_each_event_once_and_in_order(make_installation: Any,
             by_source.setdefault(event["source_id"], []).append(event["type"].removeprefix("source."))
     assert {(types[0], *types[-2:]) for types in by_source.values()} == {("queued", "active", "ready")}
     one.assert_intact()
-
-
-def make_folder(one: Installation, files: int) -> str:
-    for number in range(files):
-        path = one.root / "files" / f"{number // 100}" / f"{number}.md"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"# Binder {number}\n\nThe umber binder leans on the shelf.\n")
-    return str(one.root / "files")
 
 
 def send_all(one: Installation, folder: str) -> None:

@@ -1,21 +1,10 @@
 """`svc upload` in each of its modes duplicates nothing, also when it is run again after it was killed."""
 
-import random
-from pathlib import Path
-
 from tests.acceptance.installations import Finished, Installation, wait_until
 from tests.acceptance.proxies import held
-from tests.acceptance.sync_folders import list_held
+from tests.acceptance.sync_folders import fill, list_held
 
 BUCKET = "handbook"
-
-
-def _make_files(folder: Path, count: int, size_bytes: int) -> None:
-    folder.mkdir(parents=True)
-    letters = random.Random(count)
-    for number in range(count):
-        words = "".join(letters.choices("abcdefghij     ", k=size_bytes))
-        (folder / f"{number:03}.md").write_text(f"# Note {number}\n\n{words}", encoding="utf-8")
 
 
 def _upload(installation: Installation, *words: str) -> Finished:
@@ -36,7 +25,7 @@ def _remove_all(installation: Installation) -> None:
 
 
 def test_killed_batch_upload_resumes_with_the_same_sessions(installation: Installation) -> None:
-    _make_files(installation.root / "docs", 30, 50_000)
+    fill(installation.root / "docs", 30, 50_000)
     with held(installation, 800_000, "upload", "docs", "-b", BUCKET):
         pass
     wait_until(lambda: _received(installation) > 300_000, "the first files")
@@ -44,7 +33,7 @@ def test_killed_batch_upload_resumes_with_the_same_sessions(installation: Instal
     sessions = set(installation.part_sizes())
     second = _upload(installation, "docs")
     assert _outcome(second, "created", "ready") == (0, 30, 30)
-    total = sum(path.stat().st_size for path in (installation.root / "docs").iterdir())
+    total = sum(path.stat().st_size for path in (installation.root / "docs").rglob("*.md"))
     assert second.json["bytes_sent"] <= total - stored + 50_100
     (batch_id,) = second.json["batch_ids"]
     shown = installation.svc("batch", "show", batch_id, "--items", "--json").json
@@ -56,14 +45,14 @@ def test_killed_batch_upload_resumes_with_the_same_sessions(installation: Instal
 
 def test_upload_modes_one_session_and_batch_give_the_same_outcomes(installation: Installation) -> None:
     docs = installation.root / "docs"
-    _make_files(docs, 3, 3000)
+    fill(docs, 3, 3000)
     for mode in ("one", "session", "batch"):
         first, second = _upload(installation, "docs", "--mode", mode), _upload(installation, "docs")
         assert (*_outcome(first, "ready"), len(first.json["batch_ids"])) == (0, 3, mode == "batch"), mode
         assert (*_outcome(second, "unchanged"), second.json["bytes_sent"]) == (0, 3, 0), mode
         _remove_all(installation)
         assert _outcome(_upload(installation, "docs", "--mode", mode), "ready") == (0, 3), mode
-        for path in docs.iterdir():
+        for path in docs.rglob("*.md"):
             path.write_text(f"Words of {path.name} after {mode}.")
         swapped = _upload(installation, "docs", "--mode", mode, "--replace")
         assert (*_outcome(swapped, "replaced"), len(list_held(installation))) == (0, 3, 3), mode
@@ -75,7 +64,7 @@ def test_default_rate_limits_reject_no_upload_of_a_folder(installation: Installa
     for name in ("SVC_LIMIT_CREATES_PER_SECOND", "SVC_LIMIT_BYTES_PER_MINUTE"):
         installation.environ.pop(name)
     installation.start()
-    _make_files(installation.root / "docs", 2000 if large else 12, 100)
+    fill(installation.root / "docs", 2000 if large else 12, 100)
     assert _upload(installation, "docs", "--mode", "auto" if large else "one", "-j", "8").exit == 0
 
     def statuses() -> list[int | None]:

@@ -120,20 +120,12 @@ def test_tag_that_an_unchanged_file_does_not_get_is_said(shared_installation: In
     ]
 
 
-LEFT_BEHIND = (
-    *("~$plan.docx", "plan.md~", "#plan.md#", "plan.md.swp", "plan.md___jb_tmp___", "plan.md.part", "plan.crdownload"),
-    *(
-        "Thumbs.db",
-        "DESKTOP.INI",
-        "plan.md.PART",
-        "~WRL0001.tmp",
-        "plan.dwl2",
-        "plan.bak",
-        "book.xlk",
-        "x/plan.kate-swp",
-    ),
-    *("__MACOSX/plan.md", "@eaDir/plan.md", "film.download/info.md"),
-)
+#: Files, and then folders with a file each.
+LEFT_BEHIND = [
+    *("~$plan.docx", "plan.md~", "#plan.md#", "plan.md.swp", "plan.md___jb_tmp___", "plan.md.part"),
+    *("plan.crdownload", "Thumbs.db", "DESKTOP.INI", "plan.md.PART", "~WRL0001.tmp", "plan.dwl2", "plan.bak"),
+    *("book.xlk", "x/plan.kate-swp", "__MACOSX/plan.md", "@eaDir/plan.md", "film.download/info.md"),
+]
 
 
 @pytest.mark.parametrize("verb", ["sync", "upload"])

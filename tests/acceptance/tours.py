@@ -146,21 +146,8 @@ def _read(one: Installation) -> None:
     answer = _run(one.svc, "ask", "Which quay is built of stone?", "--json")
     _run(one.svc, "cite", "verify", "-", stdin=answer.stdout)
     _run(one.svc, "eval", str(golden), "-b", "shelf")
-    for words in (
-        "status",
-        "doctor",
-        "events",
-        "daemon status",
-        "config list",
-        "bucket ls",
-        "agent ls",
-        "key ls",
-        "webhook deliveries",
-        "source ls -b shelf",
-        "source show a.md -b shelf",
-        "auth status",
-        "completion bash",
-    ):
+    shown = "status, doctor, events, daemon status, config list, bucket ls, agent ls, key ls, webhook deliveries"
+    for words in f"{shown}, source ls -b shelf, source show a.md -b shelf, auth status, completion bash".split(", "):
         _run(one.svc, *words.split())
     with one.client() as client:
         assert "svc_requests" in client.get("/metrics").raise_for_status().text
