@@ -272,6 +272,33 @@ def test_a_definition_of_a_man_page_hides_nothing_after_its_end(definition: str,
     assert [each.text for each in document.hidden] == [hidden]
 
 
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    (
+        (".Op Fl B Ar bind_interface", "[-B bind_interface]"),
+        (".Op Fl D Oo Ar host : Oc Ns Ar port", "[-D [host:]port]"),
+        (".Oo Op Fl a Oc Fl I Ar pkcs11", "[[-a] -I pkcs11]"),
+        (".Fl R | L , Fl Fl Ar", "-R | -L, --file ..."),
+        (".Pq see Xr ssh 1 .", "(see ssh(1))."),
+        (".Dq Ar a ( b c ,", "“a (b c”,"),
+        (".Dq .", "“.”"),
+        ('.Fn open "char *path" "int mode" ;', "open(char *path, int mode);"),
+        (".Fo open", "open("),
+        (".In stdio.h", "<stdio.h>"),
+        ('.Ic now Ns n Ap s "Ar" Pf x Ar y', "nown's Ar xy"),
+        (".An -nosplit", ""),
+        (".%T The Fl Book", "The Fl Book"),
+        (".Nm", "knob"),
+        (".Ex -std", "The knob utility exits 0 on success, and >0 if an error occurs."),
+        (".Bx 4.3 and Ux", "4.3BSD and UNIX"),
+        (".Sm off\n.No a Oo : Oc Pa b\n.Sm on\n.No a b", "a[:]b\n\na b"),
+    ),
+)
+def test_macros_within_a_line_of_mdoc_are_read(line: str, shown: str) -> None:
+    document = read(f".Dd June 1, 2026\n.Dt KNOB 1\n.Sh NAME\n.Nm knob\n.Sh USE\n{line}\n".encode(), "knob.1")
+    assert document.text.partition("USE")[2].strip("\n") == shown
+
+
 def test_notes_of_latex_stand_apart_from_words_and_what_is_switched_off_is_hidden() -> None:
     document = read(b"The dock\\footnote{Built 1900.} is long.\n\\iffalse\nnever\n\\fi\nend\n", "a.tex")
     assert document.text.split() == ["The", "dock", "Built", "1900.", "is", "long.", "end"]

@@ -7,41 +7,22 @@ import re
 from svc_daemon.core.text.chunking import Document
 from svc_daemon.extract.formats import Given
 from svc_daemon.extract.formats.text.line_marks import BLANK, CODE, ITEM, MarkedLines
+from svc_daemon.extract.formats.text.mdoc import MACROS, MdocLines, arguments
 from svc_daemon.extract.formats.text.texts import decode, read_text
 
 #: Only a file with one of these lines is a man page; others with such names are logs.
 _MAN_PAGE = re.compile(r"^[.'][ \t]*(?:TH|SH|Dd|Dt|Sh|so)[ \t]", re.MULTILINE)
-_REQUEST = re.compile(r"[.'][ \t]*([A-Za-z0-9]{1,10}|\\\")?[ \t]*(.*)")
-_ARGUMENT = re.compile(r'"((?:[^"]|"")*)"?|((?:\\.|[^\s"])+)')
+_REQUEST = re.compile(r"[.'][ \t]*(%?[A-Za-z0-9]{1,10}|\\\")?[ \t]*(.*)")
 _COMMENT = re.compile(r"(?<!\\)(?:\\\\)*(\\[\"#])")
 _LEVELS = {"SH": 1, "Sh": 1, "SS": 2, "Ss": 2}
 #: Macros that show their arguments without spaces between them.
 _JOINED = frozenset({"BR", "RB", "IR", "RI", "BI", "IB"})
-_SHOWN = frozenset({"B", "I", "SM", "SB", "R", "UR", "MT", "Nm", "Nd", "TQ"})
+_SHOWN = frozenset({"B", "I", "SM", "SB", "R", "UR", "MT", "TQ"})
 _BREAKS = frozenset({"PP", "P", "LP", "Pp", "HP", "br", "sp", "RS", "RE", "El", "Ed"})
 _ITEMS = frozenset({"IP", "It"})
 _CODE = {"nf": "fi", "EX": "EE"}
 #: Requests that take the lines after them for a macro or a comment, by how many arguments come before the end's name.
 _DEFINITIONS = {"ig": 0, **dict.fromkeys(("de", "de1", "dei", "am", "am1", "ami"), 1)}
-#: Macros of mdoc that put a sign before or around their arguments.
-_SIGNS = {
-    "Fl": ("-", ""),
-    "Op": ("[", "]"),
-    "Aq": ("<", ">"),
-    "Pq": ("(", ")"),
-    "Dq": ("“", "”"),
-    "Sq": ("‘", "’"),
-    "Qq": ('"', '"'),
-    "Bq": ("[", "]"),
-    "Brq": ("{", "}"),
-    "Nd": ("- ", ""),
-}
-#: Other macros of mdoc within a line.
-_WORDS = {
-    *("Ar", "Cm", "Dv", "Er", "Ev", "Fa", "Fn", "Ft", "Ic", "In", "Li", "Nm", "Ns", "Os", "Pa", "Sx", "Sy", "Em", "Va"),
-    *("Vt", "Xr", "Ad", "An", "Lk", "Mt", "No", "Ql", "Tn", "Ux", "Bx", "Cd", "Dl"),
-}
-
 _ESCAPES = re.compile(
     r"\\(?:f(?:\[[^\]]{0,99}\]|\(..|.)|s[-+]?(?:\d{1,2}|\[[^\]]{0,99}\])|\*?\((?P<two>..)|\*?\[(?P<long>[^\]]{0,99})\]|[hvwm]'[^']{0,99}'|m\[[^\]]{0,99}\]"
     r"|(?P<one>[-~ e0.\\'`])|[&|^)/,:%cdupztr]|\*(?P<string>.))"
@@ -72,7 +53,7 @@ def read(given: Given) -> Document:
 class _ManPage:
     def __init__(self, marked: MarkedLines) -> None:
         self._marked = marked
-        self._name = ""
+        self._mdoc = MdocLines()
         #: The macro that ends the code that this line is in; empty outside of code.
         self._code_end = ""
         self._is_item = False
@@ -104,7 +85,7 @@ class _ManPage:
 
     def _hide_definition(self, number: int, macro: str, rest: str) -> int:
         """Hide a definition to its end; only its first line if it has none, since the rest may be the page."""
-        end = [*_arguments(rest)[_DEFINITIONS[macro] :], "."][0]
+        end = [*arguments(rest)[_DEFINITIONS[macro] :], "."][0]
         closing = re.compile(rf"[.'][ \t]*{re.escape(end)}(?:[ \t].*|\\\".*)?")
         last = self._marked.find(closing, number + 1)
         is_closed = last > number and closing.fullmatch(self._marked.lines[last])
@@ -114,7 +95,8 @@ class _ManPage:
 
     def _take_heading(self, number: int, macro: str, rest: str) -> int:
         """Make a heading of the macro's arguments, or of the next line if it has none."""
-        title, last = " ".join(_arguments(rest)), number
+        is_mdoc = macro in {"Sh", "Ss"}
+        title, last = self._mdoc.show("No", rest) if is_mdoc else " ".join(arguments(rest)), number
         if not title and number + 1 < len(self._marked.lines):
             last = number + 1
             title = self._marked.lines[last].lstrip(".' ")
@@ -127,43 +109,23 @@ class _ManPage:
 
     def _run(self, macro: str, rest: str) -> str:
         """Return what a macro shows, and note what it changes."""
-        words = _arguments(rest)
+        words = arguments(rest)
         if macro in {"TH", "Dt"}:
             section = f"({words[1]})" if len(words) > 1 else ""
             self._marked.title = show(words[0] + section) if words else None
-        elif macro in _CODE or (macro == "Bd" and "-literal" in words):
+        elif macro in _CODE or (macro == "Bd" and not {"-literal", "-unfilled"}.isdisjoint(words)):
             self._code_end = _CODE.get(macro, "Ed")
         elif macro == self._code_end:
             self._code_end = ""
         elif macro in _JOINED:
             return "".join(words)
-        elif macro == "Nm":
-            self._name = words[0] if words and words[0][0].isalnum() else self._name
-            return " ".join(words or [self._name])
         elif macro == "IP":
             return words[0] if words else ""
-        elif macro in _SHOWN or macro in _ITEMS or macro in _SIGNS or macro in _WORDS:
-            return _inline([macro, *words])
+        elif macro in _SHOWN:
+            return " ".join(words)
+        elif macro in MACROS:
+            return self._mdoc.show(macro, rest)
         return ""
-
-
-def _inline(words: list[str]) -> str:
-    """Return the words of a line in which words may be macros themselves."""
-    shown, ends = "", ""
-    for word in words:
-        before, after = _SIGNS.get(word, (word, ""))
-        if before == word and (word in _WORDS or word in _SHOWN or word in _ITEMS):
-            continue
-        is_glued = shown.endswith(("-", "[", "<", "(", "“", "{", " ")) or before in {".", ",", ")", ":", ";"}
-        shown += before if is_glued else f" {before}"
-        ends = after + ends
-    return (shown + ends).strip()
-
-
-def _arguments(rest: str) -> list[str]:
-    return [
-        (quoted.replace('""', '"') if quoted else bare) for quoted, bare in _ARGUMENT.findall(rest) if quoted or bare
-    ]
 
 
 def show(line: str) -> str:
