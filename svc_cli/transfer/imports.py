@@ -16,6 +16,7 @@ from svc_cli.errors import ApiError, SvcError
 from svc_cli.transfer.reports import ReportItem
 from svc_cli.transfer.transfers import MOST_EPOCHS, stops_everything, too_many_epochs
 from svc_daemon.wire import JsonMapping
+from svc_daemon.wire.light.urls import normal_url
 
 if TYPE_CHECKING:
     from svc_cli.client.types import SourceAnswerDict
@@ -49,9 +50,11 @@ def without_password(url: str) -> str:
     return _USERINFO.sub("***", url)
 
 
-def sources_by_url(sources: Iterable[JsonMapping]) -> dict[str, JsonMapping]:
-    """Map each URL to the newest source that was imported from it."""
-    return {source["source_url"]: source for source in sources if source.get("source_url")}
+def sources_by_url(sources: Iterable[JsonMapping], urls: Iterable[str]) -> dict[str, JsonMapping]:
+    """Map each of the URLs, however it is spelled, to the newest source that was imported from it."""
+    known = {normal_url(source["source_url"]): source for source in sources if source.get("source_url")}
+    spellings = {url: normal_url(url) for url in urls}
+    return {url: known[normal] for url, normal in spellings.items() if normal in known}
 
 
 def import_one(client: Client, url: str, known: Mapping[str, JsonMapping], options: ImportOptions) -> ReportItem:

@@ -13,8 +13,9 @@ from typing import Protocol
 import certifi
 import httpcore
 
-from svc_daemon.core.access.urls import LOOPBACKS, AddressPolicy, IpAddress, Url, blocked
+from svc_daemon.core.access.urls import LOOPBACKS, AddressPolicy, IpAddress, blocked
 from svc_daemon.fetch.contract import FetchFailed, Reason
+from svc_daemon.wire.light.urls import Url
 
 #: Maximum number of lookups at once. A lookup without an answer keeps its thread busy.
 MAX_LOOKUPS = 16

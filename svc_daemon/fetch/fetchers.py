@@ -5,10 +5,11 @@ import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
-from svc_daemon.core.access.urls import AddressPolicy, Url, file_name, join_url, parse_url
+from svc_daemon.core.access.urls import AddressPolicy, file_name, join_url, parse_url
 from svc_daemon.fetch import contract
 from svc_daemon.fetch.connections import Connector, Resolver, SystemResolver, remote
 from svc_daemon.fetch.responses import ACCEPTED_CODING, NOT_MODIFIED, REDIRECTS, SUCCESSES, FetchedResponse, receive
+from svc_daemon.wire.light.urls import Url
 from svc_daemon.wire.light.versions import VERSION
 
 USER_AGENT = f"svc/{VERSION}"

@@ -159,7 +159,7 @@ def _import_all(call: Invocation, run: TransferRun, plan: ImportOptions) -> None
         run.report.items = {url: ReportItem(path=url, action="created") for url in map(without_password, plan.urls)}
         return
     options = replace(plan, bucket=known.bucket_id)
-    by_url = sources_by_url(source for sources in known.by_title.values() for source in sources)
+    by_url = sources_by_url((source for sources in known.by_title.values() for source in sources), plan.urls)
     run.progress.begin("fetching", len(plan.urls))
     run.do_all([partial(import_one, client, url, by_url, options) for url in plan.urls], JOBS)
     if plan.wait == "ready" and not plan.is_dry:

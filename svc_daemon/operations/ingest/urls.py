@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from svc_daemon.core import readiness
-from svc_daemon.core.access.urls import Url
 from svc_daemon.core.text import media_types
 from svc_daemon.core.uploads import source_fields, web_pages
 from svc_daemon.core.uploads.source_fields import Description
@@ -24,6 +23,7 @@ from svc_daemon.store.files.contract import StagedBytes, discarding
 from svc_daemon.store.rows.keys import KeyRow
 from svc_daemon.store.rows.sources.sources import SourceRow, find_page, get_source
 from svc_daemon.wire.light.error_codes import ErrorCode
+from svc_daemon.wire.light.urls import Url
 from svc_daemon.wire.sources import FetchFacts, RefreshChoice, WebhookCall
 
 _ACCEPT = {readiness.FILE: "*/*", readiness.PAGE: "text/html,application/xhtml+xml;q=0.9,*/*;q=0.5"}

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from svc_daemon.core.access.urls import (
-    MAX_CHARACTERS,
     AddressPolicy,
     file_name,
     is_public,
@@ -15,6 +14,7 @@ from svc_daemon.core.access.urls import (
     parse_url,
 )
 from svc_daemon.settings.limits import SettingError
+from svc_daemon.wire.light.urls import MAX_CHARACTERS
 from tests.core.refusals import refusal
 
 CANONICAL = [
