@@ -108,37 +108,6 @@ async def test_text_longer_than_one_reply_line_is_returned_completely(extract: E
     assert extraction.chunks[-1].line_end == 20_000
 
 
-async def test_endless_parser_is_killed_at_the_wall_clock_limit(make_extractor: MakeExtractor, endless: Path) -> None:
-    extractor = await make_extractor(wall_seconds=0.5)
-    await fails(read(extractor, endless), OVER_LIMIT, r"0\.5 s")
-    await until_cleaned_up(extractor)
-
-
-async def test_document_over_a_limit_fails_permanently(extract: Extract) -> None:
-    for data, name, limit, words in (
-        (make_endless_pdf(), "endless.pdf", {"cpu_seconds": 1}, "1 s of processor time"),
-        (b"a\n\n" * 2_000_000, "paragraphs.txt", {"memory_bytes": 150 * 1024**2}, "150 MB of memory"),
-        (b"# a\n\nb\n" * 51, "crumbs.md", {"chunks": 50}, "more than 50 passages"),
-    ):
-        await fails(extract(data, name, **limit), OVER_LIMIT, words)
-
-
-async def test_output_over_the_limit_fails_and_ends_the_child(make_extractor: MakeExtractor, tmp_path: Path) -> None:
-    path = tmp_path / "long.txt"
-    path.write_text("word " * 1_000_000)
-    extractor = await make_extractor(output_bytes=1024**2)
-    await fails(read(extractor, path), OVER_LIMIT, "over 1 MB")
-    await until_cleaned_up(extractor)
-
-
-async def test_child_killed_from_outside_is_a_retryable_crash(unlimited: Extractor, endless: Path, prose: Path) -> None:
-    reading = await begin(unlimited, endless)
-    (child,) = children(unlimited)
-    child.kill()
-    await fails(reading, CRASHED, "-9", retryable=True)
-    assert (await read(unlimited, prose)).chunks
-
-
 async def test_killed_fork_server_ends_its_children_and_is_replaced(
     unlimited: Extractor, endless: Path, prose: Path
 ) -> None:
@@ -172,6 +141,11 @@ async def test_server_whose_start_is_cancelled_ends_and_leaves_no_zombie(
     assert reading.cancelled()
     assert servers_of(extractor) == []
     assert psutil.STATUS_ZOMBIE not in [child.status() for child in psutil.Process().children()]
+
+
+async def test_document_over_a_limit_fails_permanently(extract: Extract) -> None:
+    await fails(extract(make_endless_pdf(), "endless.pdf", cpu_seconds=1), OVER_LIMIT, "1 s of processor time")
+    await fails(extract(b"# a\n\nb\n" * 51, "crumbs.md", chunks=50), OVER_LIMIT, "more than 50 passages")
 
 
 async def test_cancelled_extraction_ends_its_child(unlimited: Extractor, endless: Path) -> None:
@@ -234,6 +208,7 @@ async def test_child_runs_with_low_priority_few_descriptors_and_no_environment(
     assert os.getsid(server.pid) == server.pid
     await until(lambda: child.cwd().startswith(str(extractor.scratch_dir)), "its folder for scratch files")
     assert child.rlimit(psutil.RLIMIT_AS) == (1024**3, 1024**3)
+    assert child.rlimit(psutil.RLIMIT_CPU)[0] == CageLimits().cpu_seconds
     opened = {link.name: str(link.readlink()) for link in Path(f"/proc/{child.pid}/fd").iterdir()}  # noqa: ASYNC240
     assert opened.pop("3").startswith("pipe:")
     assert opened == {"0": str(endless), "1": "/dev/null", "2": "/dev/null"}

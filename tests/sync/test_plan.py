@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+import pytest
+
 from svc_cli.sync.index import FileRow, State
 from svc_cli.sync.plan import Verb, judge, merge
 from svc_cli.transfer.contents import Fingerprint
@@ -26,24 +28,29 @@ def is_ours(row: FileRow) -> bool:
     return set(row.source_ids) <= {"src_1"}
 
 
-def test_action_for_a_file_follows_from_its_row_and_its_hash() -> None:
-    skipped = row(state="skipped", reason="type", source_id=None, place_id=None)
-    failed = row(state="failed", reason=FINAL)
-    cases = [
-        (None, "one", Verb.CREATE),
-        *((row(), "one", Verb.KEEP), (row(), "two", Verb.UPDATE)),
-        *((row(state="sent"), "one", Verb.WAIT), (row(state="sent"), "two", Verb.UPDATE)),
-        (row(state="failed", reason=TRANSIENT), "one", Verb.RETRY),
-        (row(source_id="src_2", place_id="src_2"), "one", Verb.KEEP),
-        (row(source_id="src_2", place_id="src_2"), "two", Verb.CONFLICT),
-        (row(source_id="src_2", place_id="src_1"), "two", Verb.CONFLICT),
-        (row(source_id="src_2", state="failed", reason=TRANSIENT), "one", Verb.FAIL),
-        *((failed, "one", Verb.FAIL), (failed, "two", Verb.UPDATE)),
-        *((skipped, "one", Verb.SKIP), (skipped, "two", Verb.CREATE)),
-    ]
-    for known, sha256, verb in cases:
-        assert judge(known, sha256, is_ours) is verb, known
-    assert {known.state for known, _, _ in cases if known} == set(State), "every state is tested"
+SKIPPED = row(state="skipped", reason="type", source_id=None, place_id=None)
+FAILED, TRIED = row(state="failed", reason=FINAL), row(state="failed", reason=TRANSIENT)
+SENT, THEIRS = row(state="sent"), row(source_id="src_2", place_id="src_2")
+#: A row, the hash of its file now, and what follows.
+VERBS: list[tuple[FileRow | None, str, Verb]] = [
+    (None, "one", Verb.CREATE),
+    *((row(), "one", Verb.KEEP), (row(), "two", Verb.UPDATE)),
+    *((SENT, "one", Verb.WAIT), (SENT, "two", Verb.UPDATE)),
+    *((TRIED, "one", Verb.RETRY), (TRIED._replace(source_id="src_2"), "one", Verb.FAIL)),
+    *((THEIRS, "one", Verb.KEEP), (THEIRS, "two", Verb.CONFLICT)),
+    (THEIRS._replace(place_id="src_1"), "two", Verb.CONFLICT),
+    *((FAILED, "one", Verb.FAIL), (FAILED, "two", Verb.UPDATE)),
+    *((SKIPPED, "one", Verb.SKIP), (SKIPPED, "two", Verb.CREATE)),
+]
+
+
+@pytest.mark.parametrize(("known", "sha256", "verb"), VERBS)
+def test_action_for_a_file_follows_from_its_row_and_its_hash(known: FileRow | None, sha256: str, verb: Verb) -> None:
+    assert judge(known, sha256, is_ours) is verb
+
+
+def test_every_state_has_an_action() -> None:
+    assert {known.state for known, _, _ in VERBS if known} == set(State)
 
 
 def test_lost_index_is_rebuilt_from_the_sources_in_the_bucket() -> None:

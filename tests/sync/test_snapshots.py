@@ -131,13 +131,11 @@ def test_missing_root_raises_file_not_found(tmp_path: Path) -> None:
         list(Snapshot(Root(tmp_path / "nowhere"), Filters(max_bytes=1, max_path_characters=1)))
 
 
-def test_walk_reaches_150_levels_if_the_path_limit_allows_it(tmp_path: Path) -> None:
-    folder = tmp_path
-    for _ in range(150):
-        folder /= "d"
-    write(folder, "deep.md")
-    assert walk(tmp_path)[:2] == ([], {"d/" * 150 + "deep.md": "path is too long"})
-    assert walk(tmp_path, max_path_characters=400)[0] == ["d/" * 150 + "deep.md"]
+def test_walk_reaches_a_long_path_if_the_limit_allows_it(tmp_path: Path) -> None:
+    deep = f"{'folder/' * 50}deep.md"
+    write(tmp_path, deep)
+    assert walk(tmp_path)[:2] == ([], {deep: "path is too long"})
+    assert walk(tmp_path, max_path_characters=400)[0] == [deep]
 
 
 def test_part_includes_its_paths_their_parents_and_everything_below_them() -> None:
