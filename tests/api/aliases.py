@@ -56,10 +56,5 @@ def failed_buckets(answer: httpx.Response) -> list[tuple[str, str, str]]:
     return [(each["path"], each["bucket"], each["reason"]) for each in failed]
 
 
-def kept(daemon: Daemon) -> tuple[int, ...]:
-    """How much there is of everything that a create may leave."""
-    return tuple(daemon.count(table) for table in ("buckets", "uploads", "batches", "sources", "idempotency"))
-
-
 def slugs(daemon: Daemon) -> list[str]:
     return sorted(bucket["slug"] for bucket in body_of(daemon.ask("GET", "/v1/buckets"))["buckets"])

@@ -104,9 +104,8 @@ class Daemon:
         self.loop.run(self._open([own, *others]))
 
     async def _open(self, directories: Sequence[DataFiles]) -> None:
-        limits = FetchLimits(
-            file_bytes=self.limits.file_bytes, fetch_s=self.limits.fetch_seconds, post_s=self.limits.webhook_seconds
-        )
+        most = self.limits
+        limits = FetchLimits(file_bytes=most.file_bytes, fetch_s=most.fetch_seconds, post_s=most.webhook_seconds)
         fetcher = Fetcher(AddressPolicy(parse_allowed(self._fetch_allow)), limits)
         clock = Clock(now=self._now, monotonic=self._monotonic)
         shared = Shared(self._stack, self.limits, fetcher, clock, self._extractor)
@@ -249,9 +248,10 @@ class Daemon:
         return self.read(lambda connection: int(connection.execute(f"SELECT COUNT(*) FROM {table}").fetchone()[0]))
 
     def kept(self) -> dict[str, int]:
-        """How much there is of everything that the create of a source may leave."""
+        """How much there is of everything that a create may leave."""
         staged = sum(len(list(node.files.staging.iterdir())) for node in self.nodes)
-        rows = {name: self.count(name) for name in ("sources", "memberships", "tasks", "idempotency", "deliveries")}
+        tables = "sources memberships tasks idempotency deliveries buckets uploads batches"
+        rows = {name: self.count(name) for name in tables.split()}
         return rows | {"blobs": len(self.blob_names()), "staging": staged}
 
     def blob_names(self) -> list[str]:

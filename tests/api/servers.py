@@ -12,6 +12,8 @@ from typing import Any
 import httpx
 import uvicorn
 from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
@@ -91,6 +93,22 @@ def ask(port: int, *pieces: bytes, shut: bool = False) -> RawAnswer:
         if shut:
             client.shutdown(socket.SHUT_WR)
         return read_answer(client)
+
+
+def post(path: str, size_bytes: int, *headers: str) -> bytes:
+    """Return the head of a POST with a body of this size."""
+    lines = [f"POST {path} HTTP/1.1", "Host: localhost", *headers, f"Content-Length: {size_bytes}"]
+    return "\r\n".join([*lines, "", ""]).encode()
+
+
+async def count(request: Request) -> JSONResponse:
+    """Return the size of the body."""
+    return JSONResponse({"size": len(await request.body())})
+
+
+async def refuse(request: Request) -> JSONResponse:
+    """Refuse the request without reading its body."""
+    return JSONResponse({}, status_code=401)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Answers at both doors: words of the sources with their places, or that nothing was found."""
+"""Answers at both doors: words of the sources with their places, or that nothing was found; and proofs of quotes."""
 
 import re
 from itertools import product
@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from svc_daemon.core.access import api_keys
 from tests.api.agents import agent_of, store_agent
-from tests.api.answers import details_of, refused_param
+from tests.api.answers import body_of, details_of, refused_param
 from tests.api.asking import CHAT, DOORS, RESPONSES, annotations_of, ask, events_of, send, stream, text_of, without_ids
 from tests.api.daemons import Daemon
 
@@ -156,6 +157,23 @@ def test_a_follow_up_is_searched_with_what_came_before(knowing: Daemon) -> None:
     assert "15 days" in text_of(ask(knowing, "", input=[asked, *output, turns[-1]]))
 
 
+#: Two questions, the second a follow-up, and what is answered to it.
+TALKS = [
+    ("When does the library open on weekdays in summer?", "and on Sundays?", "On Sundays it opens at eleven."),
+    ("Which walrus won the chess tournament?", "and who was second in Mongolia?", "I found nothing"),
+    ("Who flew the zeppelin over Lake Constance?", "Why?", "I found nothing"),
+]
+
+
+def test_words_of_an_earlier_question_do_not_starve_a_follow_up(knowing: Daemon) -> None:
+    knowing.make_bucket("library")
+    library = b"# Opening hours\n\nThe library opens at nine. On Sundays it opens at eleven.\n"
+    knowing.add_ready(library, filename="library.md", bucket="library")
+    for first, follow_up, expected in TALKS:
+        turns = [{"role": "user", "content": text} for text in (first, follow_up)]
+        assert expected in text_of(ask(knowing, "", input=turns, buckets=["library"])), first
+
+
 def test_what_the_caller_sent_comes_back_and_no_answer_is_kept(knowing: Daemon) -> None:
     sent: dict[str, Any] = {"instructions": "Be brief.", "metadata": {"a": "b"}, "user": "u"}
     answer = ask(knowing, VACATION, **sent)
@@ -289,3 +307,63 @@ def test_parameters_without_effect_are_named_in_the_warnings(
 ) -> None:
     warning = f"Without effect: {named}; no language model writes the answers here."
     assert ask(knowing, VACATION, door, **fields)["warnings"] == [warning]
+
+
+VERIFY = "/v1/citations/verify"
+
+
+def test_quotes_of_an_answer_are_proven_in_the_stored_bytes_and_its_sentences_compared(working: Daemon) -> None:
+    working.make_bucket()
+    source_id = working.add_ready(b"# Fees\n\nThe umber quay costs 40 euros a day.\n")
+    question = {"model": "svc-agent", "input": "What does the umber quay cost?", "buckets": ["inbox"]}
+    answer = body_of(working.ask("POST", "/v1/responses", json=question))
+    (quote,) = answer["sources"]
+
+    def verify(text: str, *quotes: dict[str, Any], key: str | None = None) -> list[dict[str, Any]]:
+        found = working.ask("POST", VERIFY, key=key, json={"text": text, "sources": quotes})
+        return list(body_of(found)["data"])
+
+    (proven,) = verify("The umber quay costs 40 euros a day. [1]", quote)
+    assert (proven["proven"], proven["proof"], proven["result"], proven["changes"]) == (True, "proven", "supported", [])
+    (changed,) = verify("The umber quay costs 50 euros a day. [1]", quote)
+    assert (changed["proven"], changed["result"], bool(changed["changes"])) == (True, "changed", True)
+    place = quote["location"]
+    moved = {**quote, "location": {**place, "char_start": place["char_start"] + 1, "char_end": place["char_end"] + 1}}
+    other = {**quote, "number": 2, "quote": "The umber quay is free."}
+    both = verify("The umber quay costs 40 euros a day. [1] It is free. [2]", moved, other)
+    assert [(each["proof"], each["result"]) for each in both] == [
+        ("elsewhere", "not_judged"),
+        ("not_found", "not_judged"),
+    ]
+    # Without its source a quote is only compared, and without a text it is only proven.
+    (bare,) = verify("The umber quay costs 50 euros a day. [1]", {"number": 1, "quote": quote["quote"]})
+    assert (bare["proven"], bare["proof"], bare["reason"], bare["result"]) == (None, None, None, "changed")
+    assert [each["proof"] for each in verify("", quote)] == ["proven"]
+    # Nobody learns what another team's or bucket's source says, nor whether it exists.
+    elsewhere = working.add_key(api_keys.READ, buckets=(working.make_bucket("second"),))
+    missing = {**quote, "source_id": "src_missing"}
+    reasons = [verify("", each, key=key) for key in (elsewhere, working.add_team()) for each in (quote, missing)]
+    assert {(each["proof"], each["reason"]) for (each,) in reasons} == {
+        (reasons[0][0]["proof"], reasons[0][0]["reason"])
+    }
+    assert reasons[0][0]["proof"] == "source_gone"
+    working.lose_blob(source_id)
+    assert [each["proof"] for each in verify("", quote)] == ["bytes_lost"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"text": "x"},
+        {"text": "x", "quotes": [{"number": 1, "quote": "x", "source_id": "src_1"}]},
+        {"quotes": [{"number": 1, "quote": "x", "source_id": "src_1", "location": {"char_start": 0}}]},
+        {
+            "quotes": [
+                {"number": each, "quote": "x", "source_id": f"src_{each}", "location": {"char_start": 0, "char_end": 1}}
+                for each in range(51)
+            ]
+        },
+    ],
+)
+def test_verify_refuses_quotes_without_place_and_too_many_sources(shared: Daemon, body: dict[str, Any]) -> None:
+    details_of(shared.ask("POST", VERIFY, json=body), "invalid_request")

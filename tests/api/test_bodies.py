@@ -18,7 +18,18 @@ from svc_daemon.api.bodies import MAX_JSON_BYTES, read_json, read_model, read_op
 from svc_daemon.api.middleware.guards import ClientLimits
 from svc_daemon.api.requests import flag, whole_number
 from svc_daemon.errors import ServiceError
-from tests.api.servers import ask, client_of, connected, hardened, in_pieces, is_closed, read_answer, serving
+from tests.api.servers import (
+    ask,
+    client_of,
+    connected,
+    count,
+    hardened,
+    in_pieces,
+    is_closed,
+    post,
+    read_answer,
+    serving,
+)
 
 JSON = {"Content-Type": "application/json"}
 UNSUPPORTED, NOT_JSON, INVALID = (415, "unsupported_media_type"), (400, "invalid_json"), (400, "invalid_request")
@@ -49,10 +60,6 @@ async def echo_point(request: Request) -> JSONResponse:
 
 async def echo_no_point(request: Request) -> JSONResponse:
     return JSONResponse((await read_optional_model(request, Point)).model_dump())
-
-
-async def count(request: Request) -> JSONResponse:
-    return JSONResponse({"size": len(await request.body())})
 
 
 async def keep(request: Request) -> JSONResponse:
@@ -115,8 +122,7 @@ def refusal(answer: httpx.Response) -> tuple[int, str]:
 
 
 def head(path: str, size_bytes: int, *headers: str) -> bytes:
-    lines = [f"POST {path} HTTP/1.1", "Host: localhost", "Content-Type: application/json", *headers]
-    return "\r\n".join([*lines, f"Content-Length: {size_bytes}", "", ""]).encode()
+    return post(path, size_bytes, "Content-Type: application/json", *headers)
 
 
 def document_of(size_bytes: int) -> bytes:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Callable
 from contextlib import aclosing
 from typing import Any
 
@@ -42,17 +43,23 @@ def await_types(daemon: Daemon, after: str, *expected: str) -> list[dict[str, An
     return found
 
 
-@pytest.mark.rule("log.transitions")
-def test_each_transition_is_an_event_in_order_with_what_a_client_waits_for(working: Daemon) -> None:
-    working.make_bucket("second")
-    start = latest(working)
+def watching(daemon: Daemon) -> Callable[..., list[dict[str, Any]]]:
+    """Return a function that awaits the next events, which must be of the given types."""
+    start = latest(daemon)
 
     def since(*expected: str) -> list[dict[str, Any]]:
         nonlocal start
-        found = await_types(working, start, *expected)
+        found = await_types(daemon, start, *expected)
         start = found[-1]["id"]
         return found
 
+    return since
+
+
+@pytest.mark.rule("log.transitions")
+def test_each_transition_is_an_event_in_order_with_what_a_client_waits_for(working: Daemon) -> None:
+    working.make_bucket("second")
+    since = watching(working)
     source_id = working.add_source()
     path = f"/v1/sources/{source_id}"
     found = since(*INDEXED)
@@ -79,14 +86,7 @@ def test_failures_and_buckets_have_events_too(working: Daemon) -> None:
     bucket_id = working.make_bucket()
     working.make_bucket("second")
     working.add_ready()
-    start = latest(working)
-
-    def since(*expected: str) -> list[dict[str, Any]]:
-        nonlocal start
-        found = await_types(working, start, *expected)
-        start = found[-1]["id"]
-        return found
-
+    since = watching(working)
     failed_id = working.add_source(b" \n", filename="blank.txt")
     assert since(*INDEXED[:2], "source.failed")[-1]["data"]["error"]["code"] == "no_extractable_text"
     working.post(f"/v1/sources/{failed_id}/retry", json={})

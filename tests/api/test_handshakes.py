@@ -16,7 +16,7 @@ from starlette.routing import Route
 
 from svc_daemon.api.middleware.guards import ClientLimits
 from tests.acceptance.installations import PATIENCE_S
-from tests.api.servers import connected, hardened, is_closed, read_answer, serving
+from tests.api.servers import connected, count, hardened, is_closed, post, read_answer, refuse, serving
 
 LIMITS = ClientLimits(linger_s=PATIENCE_S, linger_bytes=20_000_000, max_connections=20)
 #: For clients that run out of time.
@@ -30,14 +30,6 @@ async def hello(request: Request) -> Response:
     return JSONResponse({"url": str(request.url)})
 
 
-async def refuse(request: Request) -> Response:
-    return JSONResponse({}, status_code=401)
-
-
-async def read(request: Request) -> Response:
-    return JSONResponse({"size": len(await request.body())})
-
-
 async def pour(request: Request) -> Response:
     return Response(b"x" * POURED_BYTES)
 
@@ -46,7 +38,7 @@ ROUTES = [
     Route("/", hello),
     Route("/pour", pour),
     Route("/refuse", refuse, methods=["POST"]),
-    Route("/read", read, methods=["POST"]),
+    Route("/read", count, methods=["POST"]),
 ]
 
 
@@ -87,10 +79,6 @@ def shaken(port: int, trust: ssl.SSLContext) -> Iterator[ssl.SSLSocket]:
     """A connection whose handshake has ended."""
     with connected(port) as bare, closing(trust.wrap_socket(bare, server_hostname="localhost")) as client:
         yield client
-
-
-def post(path: str, length: int) -> bytes:
-    return f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n".encode()
 
 
 def test_requests_are_answered_over_tls_with_https_urls(port: int, trust: ssl.SSLContext) -> None:

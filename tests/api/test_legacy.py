@@ -123,10 +123,10 @@ def test_page_is_added_to_several_buckets(working: Daemon, site: Site) -> None:
 @pytest.mark.rule("legacy.websites")
 def test_suggested_endpoint_for_a_document_names_an_existing_bucket(daemon: Daemon, site: Site) -> None:
     body = {"url": site.url("/file.pdf"), "bucket_slugs": ["new", "inbox"], "create_missing_buckets": True}
-    before = aliases.kept(daemon)
+    before = daemon.kept()
     details = details_of(ask(daemon, PAGE, body), "url_is_file")
     assert details["suggested_endpoint"] == "/v1/buckets/inbox/files/import"
-    assert aliases.kept(daemon) == before
+    assert daemon.kept() == before
     daemon.post(details["suggested_endpoint"], 201, json={"url": site.url("/file.pdf")})
     assert len(create(daemon, PAGE, body | {"force": True})["bucket_ids"]) == 2
     details_of(ask(daemon, PAGE, {"url": "ftp://a.example/", "bucket": "inbox"}), "url_fetch_blocked")
@@ -169,10 +169,10 @@ def test_batch_item_may_name_the_same_bucket_as_the_batch_but_no_other(daemon: D
     body = batch_body([A, B], bucket="inbox")
     body["manifest"]["items"][1]["bucket_ids"] = [inbox]
     assert create(daemon, BATCH, body)["bucket_ids"] == [inbox]
-    before = aliases.kept(daemon)
+    before = daemon.kept()
     body["manifest"]["items"][1] |= {"bucket_ids": [], "bucket_slugs": ["inbox", "red"]}
     assert refused_field(ask(daemon, BATCH, body)) == "manifest.items.1"
-    assert aliases.kept(daemon) == before
+    assert daemon.kept() == before
 
 
 # ---- keys
@@ -182,13 +182,13 @@ def test_batch_item_may_name_the_same_bucket_as_the_batch_but_no_other(daemon: D
 def test_bucket_limited_key_cannot_create_in_any_other_bucket(daemon: Daemon, site: Site, door: str) -> None:
     inbox, red = daemon.make_bucket(), daemon.make_bucket("red")
     key = daemon.add_key(buckets=(inbox,))
-    before = aliases.kept(daemon)
+    before = daemon.kept()
     cases: list[tuple[Json, str]] = [({"bucket_ids": [inbox, red]}, red)]
     cases += [({"bucket": slug, "create_missing_buckets": True}, slug) for slug in ("red", "new")]
     for where, missing in cases:
         failed = aliases.failed_buckets(ask(daemon, door, body_for(door, **where), key=key))
         assert [each[1:] for each in failed] == [(missing, "not_found")]
-    assert aliases.kept(daemon) == before
+    assert daemon.kept() == before
     body_of(ask(daemon, door, body_for(door, site.url("/page"), bucket_ids=[inbox]), key=key), 201)
 
 
@@ -225,10 +225,10 @@ def test_create_is_replayed_even_if_its_buckets_are_named_in_another_way(daemon:
 
     body = partial(body_for, door, site.url("/page"))
     first = create(daemon, door, body(bucket_slugs=["inbox", "red"]), "k")
-    before = aliases.kept(daemon)
+    before = daemon.kept()
     for where in ({"bucket_ids": [red, inbox]}, {"bucket_slugs": ["red", "inbox", "red"]}):
         assert replayed(daemon, door, body(**where), "k")["bucket_ids"] == first["bucket_ids"]
-    assert aliases.kept(daemon) == before
+    assert daemon.kept() == before
     other = ask(daemon, door, body(bucket="red"), "k")
     if door == PAGE:
         assert body_of(other)["id"] == first["id"]

@@ -9,7 +9,6 @@ from starlette.routing import Route
 
 from svc_daemon.api.app import ENDPOINTS
 from svc_daemon.api.endpoints import Endpoint
-from svc_daemon.api.middleware.response_headers import is_storage_path
 from svc_daemon.api.openapi import codes_of
 from svc_daemon.errors import ERRORS
 from tests.api.daemons import UNLIMITED, Daemon
@@ -69,16 +68,11 @@ def test_every_status_of_a_route_is_described_with_its_error_codes(document: dic
             assert str(code) in answers[str(ERRORS[code].status)]["description"].split(", ")
 
 
-def is_open(path: str) -> bool:
-    """Whether a path needs no key: health, metrics, this document, and storage, whose paths have a token."""
-    return path in {"/healthz", "/metrics", "/openapi.json", "/v1/console/sessions/exchange"} or is_storage_path(path)
-
-
 @pytest.mark.rule("endpoint.key")
 def test_only_routes_without_a_key_have_no_security_requirement(document: dict[str, Any]) -> None:
     for row in ENDPOINTS:
         operation = document["paths"][row.path][row.method.lower()]
-        assert ("security" in operation) == row.keyed == (not is_open(row.path))
+        assert ("security" in operation) == row.keyed
 
 
 @pytest.mark.rule(

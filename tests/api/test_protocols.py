@@ -16,7 +16,7 @@ from starlette.routing import Route
 from svc_daemon.api.middleware.guards import ClientLimits
 from svc_daemon.wire.light.versions import VERSION
 from tests.acceptance.installations import PATIENCE_S, wait_until
-from tests.api.servers import ask, connected, hardened, is_closed, read_answer, serving
+from tests.api.servers import ask, connected, count, hardened, is_closed, post, read_answer, refuse, serving
 
 LIMITS = ClientLimits(linger_bytes=20_000_000, max_connections=40)
 #: Short timeouts, for clients that stall.
@@ -34,10 +34,6 @@ async def hello(request: Request) -> Response:
     return JSONResponse({"hello": True})
 
 
-async def refuse(request: Request) -> Response:
-    return JSONResponse({}, status_code=401)
-
-
 async def pour(request: Request) -> Response:
     async def body() -> AsyncIterator[bytes]:
         try:
@@ -47,10 +43,6 @@ async def pour(request: Request) -> Response:
             ENDED.append("pour")
 
     return StreamingResponse(body())
-
-
-async def read(request: Request) -> Response:
-    return JSONResponse({"size": len(await request.body())})
 
 
 async def read_late(request: Request) -> Response:
@@ -72,7 +64,7 @@ ROUTES = [
     Route("/", hello),
     Route("/refuse", refuse, methods=["POST"]),
     Route("/pour", pour),
-    Route("/read", read, methods=["POST"]),
+    Route("/read", count, methods=["POST"]),
     Route("/late", read_late, methods=["POST"]),
     Route("/work", work),
 ]
@@ -88,11 +80,6 @@ def port() -> Iterator[int]:
 def hurried() -> Iterator[int]:
     with serving(hardened(ROUTES), HURRIED) as port:
         yield port
-
-
-def post(path: str, length: int) -> bytes:
-    """Return the head of a POST request with the content length."""
-    return f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n".encode()
 
 
 CHUNKED = b"POST /read HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"

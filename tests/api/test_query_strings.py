@@ -33,23 +33,23 @@ def test_a_flag_without_a_value_is_true_so_that_nothing_is_made_or_deleted(daemo
     ],
     ids=lambda text: text if text.startswith("/") else "",
 )
-def test_a_parameter_that_takes_one_value_is_refused_if_it_is_sent_twice(daemon: Daemon, path: str, field: str) -> None:
-    assert refused_field(daemon.ask("GET", path)) == field
+def test_a_parameter_that_takes_one_value_is_refused_if_it_is_sent_twice(shared: Daemon, path: str, field: str) -> None:
+    assert refused_field(shared.ask("GET", path)) == field
 
 
 @pytest.mark.rule("webhook.urls")
 @pytest.mark.parametrize(
     "door", ["files", "uploads", "batches", "qa", "uploads/upl_x/finalize", "batches/bat_x/finalize"]
 )
-def test_a_webhook_in_the_query_of_an_upload_is_refused(daemon: Daemon, door: str) -> None:
+def test_a_webhook_in_the_query_of_an_upload_is_refused(shared: Daemon, door: str) -> None:
     options: dict[str, Any] = {"files": {"file": ("a.md", b"x")}} if door == "files" else {"json": {}}
-    answer = daemon.ask("POST", f"/v1/buckets/inbox/{door}?webhook=http://x.example", **options)
+    answer = shared.ask("POST", f"/v1/buckets/inbox/{door}?webhook=http://x.example", **options)
     assert refused_field(answer) == "webhook"
 
 
 @pytest.mark.parametrize("name", ["agents", "agent_ids", "agentName", "models"])
-def test_agents_are_no_agent_and_are_refused(daemon: Daemon, name: str) -> None:
-    for answer in (daemon.ask("GET", f"/v1/search?q=quay&{name}=svc-agent"), daemon.search("quay", **{name: ["a"]})):
+def test_agents_are_no_agent_and_are_refused(shared: Daemon, name: str) -> None:
+    for answer in (shared.ask("GET", f"/v1/search?q=quay&{name}=svc-agent"), shared.search("quay", **{name: ["a"]})):
         assert refused_field(answer) == name
 
 
@@ -63,8 +63,8 @@ def test_agents_are_no_agent_and_are_refused(daemon: Daemon, name: str) -> None:
         ("/v1/events?", "limit"),
     ],
 )
-def test_a_number_has_decimal_digits_only(daemon: Daemon, path: str, field: str, number: str) -> None:
-    assert refused_field(daemon.ask("GET", f"{path}&{field}={quote(number)}")) == field
+def test_a_number_has_decimal_digits_only(shared: Daemon, path: str, field: str, number: str) -> None:
+    assert refused_field(shared.ask("GET", f"{path}&{field}={quote(number)}")) == field
 
 
 def test_lists_join_what_is_sent_several_times(daemon: Daemon) -> None:

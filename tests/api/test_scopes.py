@@ -1,18 +1,14 @@
 """Scope fields under any name: searches, answers, agents, keys and tools apply or refuse them and ignore none."""
 
-from collections.abc import Iterator
-from contextlib import closing
 from itertools import product
 from typing import Any
 
 import httpx
 import pytest
 
-from svc_daemon.extract.extractors import Extractor
 from svc_daemon.wire.requests import AGENT, BUCKETS, FILTERS, FOREIGN, PLAIN, SOURCES, TAGS
 from tests.api.answers import details_of
 from tests.api.daemons import Daemon
-from tests.api.loops import Loop
 from tests.api.tool_callers import Caller
 
 QUESTION = "Where is the umber quay?"
@@ -63,10 +59,9 @@ class TwoBuckets:
 
 
 @pytest.fixture(scope="module")
-def two_buckets(loop: Loop, extractor: Extractor, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwoBuckets]:
-    with closing(Daemon(loop, tmp_path_factory.mktemp("two_buckets") / "data", extractor)) as daemon:
-        daemon.start()
-        yield TwoBuckets(daemon)
+def two_buckets(shared: Daemon) -> TwoBuckets:
+    shared.start()
+    return TwoBuckets(shared)
 
 
 def test_search_without_a_scope_finds_sources_of_both_buckets(two_buckets: TwoBuckets) -> None:

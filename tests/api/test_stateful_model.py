@@ -20,11 +20,10 @@ from svc_daemon.extract.extractors import Extractor
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import Daemon
 from tests.api.loops import Loop
-from tests.api.models import ACTIVE, FAILED, Model, ModelSource
+from tests.api.models import ACTIVE, FAILED, Model, ModelSource, Watching
 from tests.api.rehearsals import RehearsingDaemon
 from tests.api.sessions import ask_finalize, ask_session, batch_status, open_batch, outcomes, part_kept, put, put_part
 from tests.api.sites import PAGE, Site, hosting
-from tests.api.watching import Watching
 
 RUNS, STEPS = 10, 30
 MANY_RUNS, MANY_STEPS = 150, 60
