@@ -148,6 +148,10 @@ class Asked(Question):
         is_only = sum(need.group == other.group for other in self.needs) == 1
         return scored.statement.covers(need) or (is_only and self.place(need, scored.passage) > Place.NOWHERE)
 
+    def has_options(self, statement: Statement) -> bool:
+        """Return whether a statement is about all options of a program that the question has."""
+        return all(statement.has(need) for need in self.needs if need.kind == "option")
+
     def score_all(self, statements: Sequence[tuple[int, Statement]]) -> list[Scored]:
         """Return the statements with their scores, the best first."""
         lacking = [

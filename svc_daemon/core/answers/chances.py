@@ -13,7 +13,7 @@ from functools import cache, cached_property
 from itertools import pairwise
 
 from svc_daemon.core.answers.candidates import Asked, Place, Scored
-from svc_daemon.core.answers.lines import EMPTY, PAIR, names_in
+from svc_daemon.core.answers.lines import PAIR, names_in
 from svc_daemon.core.answers.particulars import Need, is_in
 from svc_daemon.core.answers.passages import chance_of
 from svc_daemon.core.answers.statements import LABEL, Statement, reading_of
@@ -211,7 +211,11 @@ class Judge:
         is_others = any(place is Place.UNDER_ANOTHER for _, place in scored.apart)
         share = self.share(self.has[at])
         is_another = is_others and share <= self.most_whole
-        if is_another or (not self.titled[scored.passage] and share <= self.most_called):
+        if (
+            not asked.has_options(statement)
+            or is_another
+            or (not self.titled[scored.passage] and share <= self.most_called)
+        ):
             return False
         if (
             statement.text.rstrip().endswith("?")
@@ -305,24 +309,12 @@ class Judge:
 
     def _is_another(self, scored: Scored) -> bool:
         """Return whether a row lacks a name that another row of its document has, or has nothing of what is asked."""
+        if self.wanted.is_blank(scored.statement):
+            return True
         if scored.statement.kind not in ("row", "record"):
             return False
         first = self.asked.beside[scored.passage][0]
-        is_others = any((first, need) in self.in_rows and not scored.statement.has(need) for need in self.asked.needs)
-        return is_others or self._is_blank(scored.statement)
-
-    def _is_blank(self, statement: Statement) -> bool:
-        """Return whether what is asked for is empty: below each heading, or beside each name, that has its words."""
-        if statement.kind == "record":
-            pairs = [(key, value.strip(' "').lower() not in EMPTY) for key, value in PAIR.findall(statement.text)]
-        elif "  " in statement.text:
-            # Which cell is below which heading isn't sure where spaces set columns apart.
-            return False
-        else:
-            pairs = [(head, f"{head}: " in (statement.around or ("",))[0]) for head in statement.heads.split(" | ")]
-        fits = [self.wanted.fit_of(key) for key, _ in pairs]
-        named = [is_filled for fit, (_, is_filled) in zip(fits, pairs, strict=True) if fit == max(fits) > 0]
-        return bool(named) and not any(named)
+        return any((first, need) in self.in_rows and not scored.statement.has(need) for need in self.asked.needs)
 
 
 def _has_twin(statement: Statement, need: Need) -> bool:

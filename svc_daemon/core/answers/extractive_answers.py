@@ -11,11 +11,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
-from svc_daemon.core.answers.candidates import Asked, Scored
+from svc_daemon.core.answers.candidates import Asked, Place, Scored
 from svc_daemon.core.answers.chances import Judge
 from svc_daemon.core.answers.particulars import Need
 from svc_daemon.core.answers.passages import MANY, RARE, Citation, Passage, chance_of
 from svc_daemon.core.answers.statements import Statement, reading_of, statements_of
+from svc_daemon.core.answers.wanted import Wanted
 from svc_daemon.core.text.sentences import cost_of, fences_of
 from svc_daemon.core.text.words import stem_of, words_of
 
@@ -91,7 +92,7 @@ def quote_best(
     )
     scored = asked.score_all(near)
     found = [each for each in scored if worthy[each.passage] and not lacked]
-    chosen = [] if is_judged and asked.needs else _choose(asked, passages, asked.fitting(found))
+    chosen = [] if is_judged and asked.needs else _choose(asked, passages, found)
     if is_judged and not lacked:
         best = max(chosen, key=lambda each: each.worth, default=None)
         chosen, scored = choose_surest(asked, passages, worthy, scored, best)
@@ -144,24 +145,25 @@ def choose_surest(
     """
     judged = zip(found, (each.shown.lower() for each in found), Judge(asked, found, worthy).chances(), strict=True)
     chances: dict[str, float] = {}
-    likely: list[tuple[Scored, str]] = []
+    likely: list[tuple[Scored, str, bool]] = []
     for each, shown, chance in judged:
         chances[shown] = chances.get(shown, 0.0) + chance
-        likely.append((each, shown))
-    likely.sort(key=lambda pair: (-chances[pair[1]], pair[0].passage, pair[0].span))
-    ranked = [each for each, _ in likely]
+        likely.append((each, shown, chance > 0))
+    # The same words may be said of another thing: "severity: high".
+    likely.sort(key=lambda one: (-chances[one[1]], not one[2], one[0].passage, one[0].span))
+    ranked = [each for each, *_ in likely]
     chosen, has_rival = ranked[:1], False
-    quoted = {shown for _, shown in likely[:1]}
+    quoted = {shown for _, shown, _ in likely[:1]}
     most = max(chances.values(), default=0.0)
-    for each, shown in likely[1:]:
+    for each, shown, may_be in likely[1:]:
         is_one = asked.needs or passages[each.passage].title == passages[chosen[0].passage].title
-        part = chances[shown] / max(most, 1e-9)
+        part = chances[shown] / max(most, 1e-9) if may_be else 0.0
         # Of another document, the same with another value.
         has_rival |= not is_one and part >= AS_SURE and _differ(each, chosen[0])
         is_more = len(chosen) < MOST_SENTENCES and part > 0
         # Of one document that has what is named elsewhere, so which of the two is meant isn't known.
         has_rival |= part >= RIVAL and bool(each.apart) and _differ(each, chosen[0])
-        if is_more and (shown in quoted or adds(asked, each, chosen, part, is_one=bool(is_one))):
+        if is_more and ((may_be and shown in quoted) or adds(asked, each, chosen, part, is_one=bool(is_one))):
             chosen.append(each)
             quoted.add(shown)
     sure = sum(chances[shown] for shown in quoted)
@@ -187,8 +189,18 @@ def adds(asked: Asked, each: Scored, chosen: Sequence[Scored], part: float, *, i
     return is_joined and not each.shared <= covered and part >= SURE_OF_MORE
 
 
-def _choose(asked: Asked, passages: Sequence[Passage], scored: Sequence[Scored]) -> list[Scored]:
+def _choose(asked: Asked, passages: Sequence[Passage], found: Sequence[Scored]) -> list[Scored]:
     """Return the statements to quote, in the order of the answer."""
+    # An abbreviation may name a thing, and another record is another one.
+    near = [each for each in found if not any(place is Place.UNDER_ANOTHER for _, place in each.apart)]
+    near = [each for each in near if asked.has_options(each.statement)]
+    best = max(near, key=lambda each: each.worth, default=None)
+    if best and Wanted(asked).is_blank(best.statement):
+        return []
+    return _choose_best(asked, passages, asked.fitting(near))
+
+
+def _choose_best(asked: Asked, passages: Sequence[Passage], scored: Sequence[Scored]) -> list[Scored]:
     fences = [fences_of(passage.text) for passage in passages]
     costed: list[Scored] = []
     best = 0.0

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import pairwise, takewhile
 
 from svc_daemon.core.text.sentences import MONTH_AFTER_DAY, Span
 
@@ -76,6 +76,14 @@ def cells_of(line: str, size: int) -> list[str]:
     return []
 
 
+def columns_in(heading: str, lines: Sequence[str]) -> list[str]:
+    """Return the names of a table's columns, if a heading has them: most lines have as many cells."""
+    names, filled = heading.split(", "), [line for line in lines if line.strip()]
+    if len(names) < 2 or any(map(ITEM.match, filled)):
+        return []
+    return names if 2 * sum(bool(cells_of(line, len(names))) for line in filled) > len(filled) else []
+
+
 def gapped(line: str) -> list[str]:
     """Return the parts of a line that are set apart by spaces."""
     stripped = line.strip()
@@ -129,6 +137,21 @@ def names_in(title: str) -> tuple[str, ...]:
     """Return what a title says: without the ending of a file, and with spaces for the marks between words."""
     name = _SUFFIX.sub("", title)
     return tuple(dict.fromkeys((name, _PATH_MARKS.sub(" ", name), title)))
+
+
+def aligned_in(lines: Sequence[str]) -> dict[str, list[str]]:
+    """Return the cells of lines whose columns are set apart by spaces, as those of the line above or below them are."""
+    aligned: dict[str, list[str]] = {}
+    for (line, cells), (following, others) in pairwise((each, gapped(each)) for each in lines):
+        if len(cells) < 2 or len(others) < 2:
+            continue
+        is_prose = any(cell.endswith((".", ":")) for cell in (*cells, *others))
+        if is_prose or all(map(FIELD.match, cells)):
+            continue
+        second = [text.find(parts[1], len(parts[0])) for text, parts in ((line, cells), (following, others))]
+        if len(cells) == len(others) or second[0] == second[1]:
+            aligned |= {line: cells, following: others}
+    return aligned
 
 
 def is_form(table: Sequence[Sequence[str]]) -> bool:

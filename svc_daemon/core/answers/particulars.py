@@ -12,7 +12,7 @@ from itertools import combinations, pairwise, takewhile
 from typing import NamedTuple
 
 from svc_daemon.core.answers.passages import is_familiar
-from svc_daemon.core.answers.quantities import UNITS, Quantity
+from svc_daemon.core.answers.quantities import ABOVE_IT, BELOW_IT, UNITS, Quantity
 from svc_daemon.core.answers.readings import (
     DAY_NAMES,
     ISO_DATE,
@@ -34,6 +34,8 @@ _NAME_ONLY = re.compile(r".*/|\.[a-z]\w{0,4}$")
 #: Titles of near-twins differ in at most so many words.
 _MOST_APART = 2
 _QUOTED = re.compile(r"“([^”“]+)”|\"([^\"]+)\"|«([^«»]+)»|„([^„“”]+)[“”]|(?<!\w)‘([^‘]+?)’(?!\w)")  # noqa: RUF001
+#: An option of a program; -q and -Q are two.
+OPTION = re.compile(r"(?<![^\s`'\"(\[,=/|])(?:--[A-Za-z][\w-]*|-[A-Za-z](?!\w))")
 #: What stands before a word that isn't the first of a sentence.
 _WITHIN = re.compile(r"(?:[\w,;)'’\"”-]|\b(?:Dr|Mr|Mrs|Ms|Prof|St)\.)\s*$")  # noqa: RUF001
 #: Longest abbreviation of a word, such as `dept` for department.
@@ -64,7 +66,7 @@ class Need(NamedTuple):
 
     #: As the question spells it.
     text: str
-    #: `code`, `label`, `quantity`, `day`, `quoted` or `name`.
+    #: `code`, `label`, `quantity`, `day`, `quoted`, `option` or `name`.
     kind: str
     value: str | Quantity
     #: A part of it that every text which has it has, in lower case; empty if that isn't sure.
@@ -73,6 +75,8 @@ class Need(NamedTuple):
     group: int = 0
     #: The word after a number, which it may belong to: "the rent 9 Quay Road".
     beside: str = ""
+    #: 1 if more than the amount is asked about, -1 if less is.
+    side: int = 0
 
 
 def facts_of(text: str) -> list[Need]:
@@ -94,6 +98,10 @@ def needs_of(question: str) -> list[Need]:
         inside = [at for at, token in enumerate(reading.tokens) if match.start() < token.start < match.end()]
         taken.update(inside)
         found.append((inside[0] if inside else 0, Need(quoted, "quoted", Reading(quoted).joined)))
+    for match in OPTION.finditer(reading.text):
+        inside = [at for at, token in enumerate(reading.tokens) if match.start() < token.end <= match.end()]
+        taken.update(inside)
+        found.append((inside[0] if inside else 0, Need(match[0], "option", match[0])))
     for match in _AGES.finditer(reading.text):
         taken.update(at for at, token in enumerate(reading.tokens) if match.start() <= token.start < match.end())
     for at in range(len(reading.tokens)):
@@ -129,7 +137,9 @@ def _numbers_in(reading: Reading) -> Iterator[tuple[int, Need]]:
             yield at, Need(text, "code", code_of(word))
         elif quantity.unit or token.sign:
             shown = f"{text} {tokens[at + 1].text}" if reading.unit_at(at + 1) else text
-            yield at, Need(shown, "quantity", quantity)
+            before = reading.low[: token.start]
+            side = bool(ABOVE_IT.search(before)) - bool(BELOW_IT.search(before))
+            yield at, Need(shown, "quantity", quantity, side=side)
         elif ORDINAL.fullmatch(token.text) and at + 1 < len(tokens):
             yield at, Need(f"{text} {tokens[at + 1].text}", "label", f"{label_of(tokens[at + 1].low)}{quantity.value}")
         elif label and token.text.isdecimal() and not re.fullmatch(r"(?:19|20)\d\d", token.text):
@@ -201,22 +211,10 @@ def _grouped(reading: Reading, found: Sequence[tuple[int, Need]]) -> list[Need]:
 @lru_cache(maxsize=8192)
 def is_in(need: Need, reading: Reading, *, has_units: bool = True) -> bool:
     """Return whether a text has a particular. Unless it `has_units`, its numbers without a unit may have any."""
-    if isinstance(need.value, Quantity) and not need.value.unit and "." in need.text:
-        # 2001.2 may be the number of a thing, and 2001.20 that of another.
-        return need.text.removeprefix("+") in reading.codes
     if isinstance(need.value, Quantity):
-        found = frozenset(
-            each
-            for each in reading.quantities
-            if (each.unit or not need.value.unit) and (need.value.unit or not each.unit)
-        )
-        if not has_units and need.value.unit and not any(each.unit == need.value.unit for each in reading.quantities):
-            # A whole cell or value may have its unit in another place, but "1 in 5 people" are no 5 mg.
-            ends = ((reading.text[reading.tokens[at].end :].lstrip()[:1], each) for at, each in reading.counted)
-            found |= frozenset(each for end, each in ends if not each.unit and (not end or end in ";|,)\t"))
-        # A number may be the end of a code: 2031 of INV-2031.
-        is_code = any(code.removesuffix(need.text).isalpha() for code in reading.codes if code.endswith(need.text))
-        return need.value.is_in(found) or (not need.value.unit and is_code)
+        return _is_amount_in(need, need.value, reading, has_units=has_units)
+    if need.kind == "option":
+        return re.search(rf"(?<![\w-]){re.escape(need.value)}(?![\w-])", reading.text) is not None
     if need.kind in ("quoted", "day"):
         return need.value in (reading.joined if need.kind == "quoted" else reading.days)
     if need.kind == "name":
@@ -228,11 +226,35 @@ def is_in(need: Need, reading: Reading, *, has_units: bool = True) -> bool:
     )
 
 
+def _is_amount_in(need: Need, amount: Quantity, reading: Reading, *, has_units: bool) -> bool:
+    """Return whether a text has the number of a need, or the end of a code that this is."""
+    if not amount.unit and "." in need.text:
+        # 2001.2 may be the number of a thing, and 2001.20 that of another.
+        return need.text.removeprefix("+") in reading.codes
+    bounds = [each for each in reading.bounds if each.unit == amount.unit] if need.side else []
+    if bounds:
+        # "Up to 10 kg" says nothing of more than 10 kg.
+        return any(each.goes_on(amount, need.side) for each in bounds)
+    found = frozenset(
+        each for each in reading.quantities if (each.unit or not amount.unit) and (amount.unit or not each.unit)
+    )
+    if not has_units and amount.unit and not any(each.unit == amount.unit for each in reading.quantities):
+        # A whole cell or value may have its unit in another place, but "1 in 5 people" are no 5 mg.
+        ends = ((reading.text[reading.tokens[at].end :].lstrip()[:1], each) for at, each in reading.counted)
+        found |= frozenset(each for end, each in ends if not each.unit and (not end or end in ";|,)\t"))
+    # A number may be the end of a code: 2031 of INV-2031.
+    is_code = any(code.removesuffix(need.text).isalpha() for code in reading.codes if code.endswith(need.text))
+    return amount.is_in(found) or (not amount.unit and is_code)
+
+
 def is_within(need: Need, reading: Reading) -> bool:
     """Return whether a text has a range with the amount that is asked about: "over 20 kg" for 27 kg."""
     if not isinstance(need.value, Quantity) or not need.value.unit:
         return False
-    return any(each.unit == need.value.unit and each.has(need.value) for each in reading.bounds)
+    bounds = [each for each in reading.bounds if each.unit == need.value.unit]
+    if need.side:
+        return any(each.goes_on(need.value, need.side) for each in bounds)
+    return any(each.has(need.value) for each in bounds)
 
 
 def is_in_part(need: Need, titles: Sequence[str], lines: Sequence[str], first: str) -> bool:

@@ -87,6 +87,13 @@ _FROM, _ABOVE, _UP_TO, _BELOW = (
 )
 
 
+#: What is before an amount that a question asks for more or less than: "over 10 kg".
+ABOVE_IT, BELOW_IT = (
+    re.compile(rf"(?:\b{_NOT}(?:{words})|{sign}) ?[€£$]?$")
+    for words, sign in ((f"{_MORE}|über|plus de", ">"), (f"{_LESS}|unter|moins de", "<"))
+)
+
+
 class Quantity(NamedTuple):
     """A number with its sign and the unit beside it, if any."""
 
@@ -123,6 +130,13 @@ class Bounds(NamedTuple):
         if quantity.value == self.without:
             return False
         return (self.low is None or self.low <= quantity.value) and (self.high is None or quantity.value <= self.high)
+
+    def goes_on(self, quantity: Quantity, side: int) -> bool:
+        """Return whether more than an amount of the same unit is in it, or less if `side` is negative."""
+        low, high = self.low, self.high
+        if side > 0:
+            return (low is None or low <= quantity.value) and (high is None or quantity.value < high)
+        return (low is None or low < quantity.value) and (high is None or quantity.value <= high)
 
 
 def bounds_in(text: str) -> Iterator[Bounds]:

@@ -47,7 +47,9 @@ _MONEY = r"price|\bcost(?:s|ing)?\b|fee\b|how much (?:is|are|was|were|does|do|di
 _MONEY += (
     r"|toll\b|budget|\brent\b|deposit|\bfine\b|penalty|\btax|salary|wage|\bkostet|preis\b|\bprix\b|precio|\bcuesta"
 )
-_MONEY += r"|combien coût|quanto costa|wat kost"
+_MONEY += (
+    r"|combien coût|quanto costa|wat kost|\b(?:grand |invoice )?total of (?:the )?(?:invoice|bill|order|quote|offer)\b"
+)
 _DURATION = r"how long|duration|how soon|how quick|how often|interval|how late"
 _DURATION += r"|wie lange|combien de temps|cuánto tiempo|quanto tempo|hoe lang"
 #: Questions for an amount, what it is called, and the units of which an answer has one.
@@ -100,6 +102,8 @@ _COUNTS = re.compile(
     r"\b(?:(?:how many|(?:^|(?:the|total) )number of|wie viele?|combien de|cuánt[oa]s) (\w+)|how much (\w+)|"
     r"(number|code|id|serial|address|ip|pin)\b)"
 )
+#: Of what is counted or numbered, what may be without digits.
+_CODES = frozenset(("code", "id", "address", "serial"))
 #: Questions for a time of day, which no date in a heading answers.
 _ASKS_FOR_HOUR = re.compile(r"what time|o'clock|\b(?:opens?|closes?|shuts?|morning|evening|afternoon)\b")
 #: Bounds that a question asks for, and what they are called.
@@ -148,6 +152,8 @@ class Measure(NamedTuple):
     is_word: bool
     #: Whether nothing else can stand for it, as for an e-mail address.
     is_strict: bool
+    #: Whether it may have no digit where it is called by its name, such as the code FR.
+    is_code: bool = False
 
     def share_in(self, text: Reading, heads: Reading) -> float:
         """Return how much a text has of it: 1, a half for a number of something else, or 0.
@@ -159,6 +165,8 @@ class Measure(NamedTuple):
         if self.units and any(each.unit in self.units for each in text.amounts):
             return 1.0
         spelled = (text.tokens[at].low for at, each in text.counted if each.value > 1)
+        if self.is_code and not self.counted.isdisjoint(heads.words | text.words):
+            return 1.0
         if not any(token.has_digit for token in text.tokens) and all("-" in word for word in spelled):
             return 0.0
         named = any(UNITS.get(token.low) in self.units for token in heads.tokens)
@@ -199,6 +207,7 @@ def measure_of(question: str) -> Measure | None:
         likes_of(stem_of(counted)) if counted else frozenset(),
         any(name == "colour" for name, _ in shapes),
         any(name in _STRICT for name, _ in shapes),
+        is_code=counted in _CODES,
     )
 
 
@@ -253,8 +262,12 @@ class Question:
 
     @property
     def names_things(self) -> bool:
-        """Return whether it names a thing. An abbreviation such as API counts only in a question for a value."""
-        return any(self.asks_for_value or need.kind != "name" or not need.text.isupper() for need in self.needs)
+        """Return whether it names a thing. An abbreviation such as API counts only in a question for a value.
+
+        An option of a program doesn't: what it does may be said in any words.
+        """
+        things = (need for need in self.needs if need.kind != "option")
+        return any(self.asks_for_value or need.kind != "name" or not need.text.isupper() for need in things)
 
     def goes_on(self, need: Need, text: str) -> bool:
         """Return whether the question has a name with the word after it as a text has it: "classic plus"."""

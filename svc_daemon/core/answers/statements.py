@@ -9,12 +9,11 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from itertools import pairwise, takewhile
+from itertools import takewhile
 
 from svc_daemon.core.answers.lines import (
     BRACKETS,
     EMPTY,
-    FIELD,
     GOES_BACK,
     ITEM,
     OBJECT,
@@ -22,17 +21,18 @@ from svc_daemon.core.answers.lines import (
     SET_APART,
     STAMP,
     FormLine,
+    aligned_in,
     are_heads,
     beside,
     cells_of,
+    columns_in,
     field_of,
     fields_in,
-    gapped,
     is_form,
     label_in,
     names_in,
 )
-from svc_daemon.core.answers.particulars import Need, is_in, is_within
+from svc_daemon.core.answers.particulars import OPTION, Need, is_in, is_within
 from svc_daemon.core.answers.passages import Passage
 from svc_daemon.core.answers.readings import Reading
 from svc_daemon.core.text.sentences import Span, sentences_of
@@ -164,20 +164,8 @@ class _Structure:
         self.above = (*reversed(headings), *names_in(title))
         self.headings = len(headings)
         #: The cells of lines whose columns are set apart by spaces.
-        self.aligned: dict[str, list[str]] = {}
-        # What rules off the columns' headings is between two rows.
-        split = [(each, gapped(each)) for each in self.texts if not (each and _RULE.fullmatch(each))]
-        for (line, cells), (following, others) in pairwise(split):
-            if len(cells) < 2 or len(others) < 2:
-                continue
-            is_prose = any(cell.endswith((".", ":")) for cell in (*cells, *others))
-            if is_prose or all(map(FIELD.match, cells)):
-                continue
-            second = [text.find(parts[1], len(parts[0])) for text, parts in ((line, cells), (following, others))]
-            if len(cells) == len(others) or second[0] == second[1]:
-                self.aligned |= {line: cells, following: others}
-        self.columns = headings[-1].count(", ") if headings else 0
-        self.names = headings[-1].split(", ") if headings else []
+        self.aligned = aligned_in([line for line in self.texts if not (line and _RULE.fullmatch(line))])
+        self.names = columns_in(headings[-1] if headings else "", self.texts)
         #: The line that heads what follows, whether nothing has followed it yet, and the first line of the document.
         self.head = self.first = ""
         self.is_bare = False
@@ -270,9 +258,15 @@ class _Structure:
         near = [*around, "" if kind == "row" else heads, self.head, self.front, self.first if " " in self.first else ""]
         around = tuple(dict.fromkeys(text for text in near if text))
         text = self.text[span.start : span.end]
-        outer, count = self.above, self.headings
         return Statement(
-            span=span, text=text, kind=kind, heads=heads, head=self.head, around=around, above=outer, headings=count
+            span=span,
+            text=text,
+            kind=kind,
+            heads=heads,
+            head=self.head,
+            around=around,
+            above=self.above,
+            headings=self.headings,
         )
 
     def heads(self, at: int, line: str) -> bool:
@@ -306,7 +300,7 @@ class _Structure:
             return [] if _RULE.fullmatch(line) else [cell.strip() for cell in line.strip().strip("|").split("|")]
         if line in self.aligned:
             return self.aligned[line]
-        return cells_of(line, self.columns + 1) if self.columns else []
+        return cells_of(line, len(self.names)) if self.names else []
 
     def rows(self, at: int, size: int) -> Iterator[Statement]:
         """Yield the rows of a table, each with the headings of its columns."""
@@ -392,7 +386,9 @@ class _Structure:
             back = [before] if before and GOES_BACK.match(sentence) else []
             place = Span(block.start + span.start, block.start + span.end)
             is_label = bool(self.head) and sentence.rstrip(".") == self.head
-            yield self.make(place, "label" if is_label else "prose", around=(*back, *around))
+            # What an option does is said below it.
+            term = self.head if not before and not is_label and OPTION.match(self.head) else ""
+            yield self.make(place, "label" if is_label else "prose", around=(*back, *around), heads=term)
             # What an item begins with names it: "`ttl`: how long an answer is kept. Default: 30 s."
             around = (sentence, *around) if is_item and not before else around
             before = sentence

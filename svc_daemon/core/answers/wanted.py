@@ -5,10 +5,11 @@ from collections.abc import Collection, Iterator
 
 from svc_daemon.core.answers.candidates import Asked, Scored
 from svc_daemon.core.answers.likenesses import OPPOSITES, likes_of
+from svc_daemon.core.answers.lines import EMPTY, PAIR
 from svc_daemon.core.answers.particulars import TITLES, is_in
 from svc_daemon.core.answers.quantities import UNITS, Quantity
 from svc_daemon.core.answers.questions import ASKING, ORDER, common_in
-from svc_daemon.core.answers.statements import reading_of
+from svc_daemon.core.answers.statements import Statement, reading_of
 from svc_daemon.core.text.words import STOP_WORDS, stem_of, words_of
 
 _BEGIN = r"^\W*(?:(?:and|so|please|tell me|give me|show me)\W+)*"
@@ -194,6 +195,25 @@ class Wanted:
         own = sum(stem in stems for stem in first) + sum(is_in(need, reading_of(name)) for need in self.needs)
         likes = sum(not self.likes[stem].isdisjoint(stems) for stem in first)
         return 2 * own + likes + (not self.counts.isdisjoint(stems))
+
+    def is_blank(self, statement: Statement) -> bool:
+        """Return whether what is asked for is empty: below each heading, or beside each name, that has its words."""
+        if statement.kind not in ("row", "record"):
+            return False
+        if statement.kind == "record":
+            pairs = [(key, value.strip(' "')) for key, value in PAIR.findall(statement.text)]
+        elif "  " in statement.text and "|" not in statement.text:
+            # Which cell is below which heading isn't sure where spaces set columns apart.
+            return False
+        else:
+            filled = (statement.around or ("",))[0]
+            cells = ((head, filled.partition(f"{head}: ")[2]) for head in statement.heads.split(" | "))
+            pairs = [(head, cell.partition("; ")[0]) for head, cell in cells]
+        # A cell with words of the question says which row it is.
+        asked = [(key, value) for key, value in pairs if self.words.isdisjoint(_PLAIN_WORD.findall(value.lower()))]
+        fits = [self.fit_of(key) for key, _ in asked]
+        values = [value.lower() for fit, (_, value) in zip(fits, asked, strict=True) if fit == max(fits) > 0]
+        return bool(values) and all(value in EMPTY for value in values)
 
     def has_person(self, text: str) -> bool:
         names = (_PLAIN_WORD.findall(match[0].lower()) for match in _NAME.finditer(text))

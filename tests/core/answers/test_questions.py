@@ -85,8 +85,33 @@ BANK = passage("IBAN: GB33 BUKB 2020 1555 5555 55. Account of the club: 31 membe
 LEASE = passage("The rent is £900, due on the 1st of each month. The lease ends on 31 May 2026.", rent=2.0, due=2.0)
 LEAVE = passage("Ada Berg | asked\nPer Lund | 9 days", headings=("Leave", "Name, Left"), title="leave")
 RELEASES = passage("Release 2.1 (May 2022): needs Java 11.\n\nRelease 2.10 (June 2023): needs Java 17.", title="relayd")
+PRICES = passage("Up to 10 kg | 9.90\nup to 20 kg | 14.90", headings=("Parcels", "Weight, Price"), title="parcels")
+SETTINGS = passage(
+    "TIMEOUT:\n  default: 30\n  unit: s\n\nCACHE:\n  default: 512\n  unit: MB", title="settings", default=2.0, cache=2.0
+)
+KEEPERS = passage(
+    "Machine | Keeper\nLathe | Ines\nPress | \nSaw | —", title="tools", keeper=2.0, press=1.0, saw=1.0, lathe=1.0
+)
+COUNTRIES = passage("FR,France\nPL,Poland", headings=("code, country",), title="countries")
+SEVERITIES = passage("E101:\n  severity: high\n\nE104:\n  severity: high", title="errors")
+OPTIONS = passage(
+    "  -q    Print nothing but errors.\n\n  -Q    Put each name in quotes.\n\n"
+    "-v, --invert-match\n        Select the other lines.\n\n-V, --version\n        Print the number.\n",
+    title="tool",
+)
 #: A passage, a question, and what the answer begins with.
 ANSWERED = [
+    # What is a code without digits; the row, or the record, of a plain word in capitals.
+    (COUNTRIES, "What is the code of Poland?", "PL,Poland"),
+    (SETTINGS, "What is the default of CACHE?", "default: 512 [1]"),
+    (KEEPERS, "who is the keeper of the lathe", "Lathe | Ines"),
+    (PRICES, "price of a parcel over 10 kg", "up to 20 kg | 14.90"),
+    # The same words said of another thing support nothing.
+    (SEVERITIES, "severity of E104", "severity: high [1]"),
+    # Options by their case, with what they are called above.
+    (OPTIONS, "what does -Q do", "-Q Put each name in quotes. [1]"),
+    (OPTIONS, "what does -v do", "Select the other lines. (-v, --invert-match) [1]"),
+    (OPTIONS, "what does --version do", "Print the number. (-V, --version) [1]"),
     # The row of a range with units at both ends, and of which an end is no part.
     (PARCELS, "price of an 8 kg parcel", "over 5 kg to 10 kg | 9.90"),
     (PARCELS, "price of a 2 kg parcel", "up to 2 kg | 4.90"),
@@ -202,6 +227,12 @@ def test_the_statement_about_what_is_asked_answers(read: Passage, question: str,
         # An empty cell, and an empty value.
         (TICKETS, "How many minutes were spent on HD-32?"),
         (TICKETS, "How many minutes were spent on HD-35?"),
+        (KEEPERS, "who is the keeper of the press"),
+        (KEEPERS, "who is the keeper of the saw"),
+        # "Up to 20 kg" says nothing of what is more, and the heading of a column no amount.
+        (PRICES, "price of a parcel heavier than 20 kg"),
+        (passage("Item Qty Price Total", title="invoice 2292"), "What is the total of invoice 2292?"),
+        (OPTIONS, "what does -x do"),
         (FIRMS, "Who is the contact at Helm AG?"),
         # What is empty for one isn't another's, and for the address of mail nothing else stands.
         (STAFF, "What is Ines Vang's phone number?"),

@@ -28,6 +28,10 @@ TWINS = [
     ("in zone North", "Zone North is dear.", "Zone North-East is dear."),
     ("in Lower Holm", "Lower Holm is low.", "Upper Holm is low."),
     ('of "night shift"', "The night shift is paid.", "The shift at night is paid."),
+    ("over 10 kg", "Over 5 kg to 20 kg is dear.", "Up to 10 kg is cheap."),
+    ("under 18 m", "From 6 m to 18 m.", "18 m or more."),
+    ("of -q", "-q is quiet.", "-Q quotes."),
+    ("of --prune", "--prune removes.", "--prune-left-out removes."),
 ]
 
 
@@ -101,3 +105,12 @@ def test_two_things_that_a_question_compares_are_both_answered_or_named() -> Non
     }.items():
         found = quote_best(question, question, says)
         assert (found.unmatched, found.is_whole, found.warnings) == (unmatched, not unmatched, ())
+
+
+def test_a_heading_with_commas_names_columns_only_above_rows() -> None:
+    heading = ("Pots, pans",)
+    assert [each.heads for each in statements_of(passage("- Two, of tin.\n- Six, of steel.", headings=heading))] == [
+        "",
+        "",
+    ]
+    assert {each.heads for each in statements_of(passage("2,6\n3,7", headings=heading))} == {"Pots | pans"}
