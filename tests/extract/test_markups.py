@@ -1,5 +1,6 @@
 """Headings, items and code of the languages of documentation are such, with their lines; comments are hidden."""
 
+import re
 from gzip import compress
 
 import pytest
@@ -297,6 +298,26 @@ def test_a_definition_of_a_man_page_hides_nothing_after_its_end(definition: str,
 def test_macros_within_a_line_of_mdoc_are_read(line: str, shown: str) -> None:
     document = read(f".Dd June 1, 2026\n.Dt KNOB 1\n.Sh NAME\n.Nm knob\n.Sh USE\n{line}\n".encode(), "knob.1")
     assert document.text.partition("USE")[2].strip("\n") == shown
+
+
+@pytest.mark.parametrize(
+    ("lines", "shown"),
+    (
+        ('.ie n .IP """size"" (a)" 4\n.el .IP "``size\'\' (a)" 4\nOf it.', '"size" (a)\n\nOf it.'),
+        (".ie t .B black\n.el .B bold\nword", "bold\nword"),
+        (".if !'po4a'hide' .BR \\-d \", \" \\-\\-debug", "-d, --debug"),
+        (".if 'a'hide' .B no\n.if \\n(.g .if n .B yes", "yes"),
+        (".ie \\n(.g .ds Aq \\(aq\n.el .ds Aq '\nDon\\*(Aqt", "Don't"),
+        (".ds VV 7.1\nknob\\*(VV, \\*[VV], \\*(lqb\\*(rq, \\*(ZZ", "knob7.1, 7.1, “b”,"),
+        (r"n\(~ao, a\(,c\(~ao, \(/l\(oa\[u00E9], \[uD800]\(^6", "não, ação, łåé,"),
+        (".B No Fl 7", "No Fl 7"),
+        ('.URL "https://a.example/" "The Site" "."\n.MTO b@a.example', "The Site <https://a.example/>.\n<b@a.example>"),
+        (".TS\nallbox tab(:);\nlB lB.\nT{\nName\nT}:T{\nUse\nT}\n.T&\nl l.\na:b\n.TE\nT{", "Name\n:\nUse\n\na:b\n\nT{"),
+    ),
+)
+def test_conditions_strings_letters_and_tables_of_man_pages_are_read(lines: str, shown: str) -> None:
+    document = read(f".TH KNOB 1\n.SH USE\n{lines}\n".encode(), "knob.1")
+    assert re.sub(r"\n{2,}", "\n\n", document.text.partition("USE")[2]).strip("\n ") == shown
 
 
 def test_notes_of_latex_stand_apart_from_words_and_what_is_switched_off_is_hidden() -> None:
