@@ -28,6 +28,8 @@ from svc_daemon.wire.light.parsing import parse_json
 #: If a file was modified within this time before it was hashed, the next run hashes it again: a change after the
 #: hashing may have left the modification time the same.
 RACY_NS = 2_000_000_000
+#: The most ids of ended sources that are kept.
+MOST_ENDED = 100_000
 #: SQLite result codes for a damaged file.
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR})
 #: The errors of a value that can't be stored, unlike those of the file or the disk.
@@ -183,13 +185,16 @@ class Index:
             self._put(rows)
 
     def replace_all(self, rows: Iterable[FileRow], source_ids: Collection[str]) -> None:
-        """Replace all rows of the index with `rows`. `source_ids` are those of all the mapping's sources."""
+        """Replace all rows of the index with `rows`. `source_ids` are those of all the mapping's sources.
+
+        Of the sources that were sent and have ended, the newest stay known: a restored backup brings them back.
+        """
         with self._transaction():
             self._connection.execute("DELETE FROM files")
             self._put(rows)
-            sent = self._connection.execute("SELECT source_id FROM sent").fetchall()
+            sent = self._connection.execute("SELECT source_id FROM sent ORDER BY source_id DESC").fetchall()
             ended = [row for row in sent if row[0] not in source_ids]
-            self._connection.executemany("DELETE FROM sent WHERE source_id = ?", ended)
+            self._connection.executemany("DELETE FROM sent WHERE source_id = ?", ended[MOST_ENDED:])
 
     def remove(self, paths: Iterable[str]) -> None:
         """Delete the rows of these paths."""

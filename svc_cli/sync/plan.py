@@ -67,10 +67,11 @@ def judge(row: FileRow | None, sha256: str, owns: Callable[[FileRow], bool]) -> 
 
 
 def conflict_of(mapping: str) -> Json:
-    """Return the error for a file whose title is taken by a source that this folder may not change."""
+    """Return the error for a file whose title is taken by a source that may be of another folder with this name."""
     return {
         "code": "svc_mapping_conflict",
-        "message": f"the bucket has this as a document of another folder, also named {mapping!r}; it stays as it is.",
+        "message": f"the bucket has this as a document of a folder named {mapping!r}, and nothing shows that it is this "
+        "one; it stays as it is.",
         "retryable": False,
         "details": {"mapping": mapping},
         "hint": f"if it is this folder's, `svc sync DIR --name {shlex.quote(mapping)}` claims it, and so does "

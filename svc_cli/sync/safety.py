@@ -61,7 +61,7 @@ class Cause(StrEnum):
 _SENTENCES = {
     Cause.PRUNE_NOT_ASKED: "--prune detach",
     Cause.NOT_TRUSTED: "svc.toml asks for more than it may until `svc config trust` trusts it",
-    Cause.OTHER_FOLDER: "another folder with the same name has sent what is left; name this one with --name to prune",
+    Cause.OTHER_FOLDER: "nothing shows that this folder sent what is left under its name; --name claims that",
     Cause.FOLDER_UNREADABLE: "some folders could not be read, so it is unknown which files are gone",
     Cause.FOLDER_REPLACED: "this is not the folder of the last sync (device or inode changed); sync again to prune",
     Cause.JUST_DELETED: "files that were deleted a moment ago may come back",

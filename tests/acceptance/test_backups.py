@@ -257,20 +257,23 @@ def test_backup_and_restore_refuse_unsuitable_folders_and_damaged_or_newer_backu
 
 
 @pytest.mark.rule("backup.revisions")
-def test_sync_after_restoring_a_backup_uploads_the_files_added_since(
+def test_sync_after_restoring_a_backup_brings_the_bucket_up_to_date_with_the_folder(
     make_installation: MakeInstallation, tmp_path: Path
 ) -> None:
     installation, notes, folder = make_installation(**UNLIMITED).start(), tmp_path / "notes", tmp_path / "backups"
     notes.mkdir()
     folder.mkdir(mode=0o755)
-    sync = ("sync", str(notes), "-b", BUCKET, "--json", "--name", "notes")
-    (notes / "a.md").write_bytes(_note(1))
+    sync = ("sync", str(notes), "-b", BUCKET, "--json", "--prune", "detach")
+    for number, name in enumerate(("a.md", "edited.md", "gone.md")):
+        (notes / name).write_bytes(_note(number))
     assert installation.svc(*sync).exit == 0
     made = installation.operate("backup", str(folder), "--json").json
-    assert (made["type"], made["whole"], made["sources"], made["exit_code"]) == ("backup.summary", True, 1, 0)
+    assert (made["type"], made["whole"], made["sources"], made["exit_code"]) == ("backup.summary", True, 3, 0)
     assert {stat.S_IMODE(path.stat().st_mode) for path in (folder, *folder.rglob("*"))} == {0o700, 0o600}
     # The bucket changes after the backup, and the index of `svc sync` has its newest revision.
-    (notes / "b.md").write_bytes(_note(2))
+    (notes / "b.md").write_bytes(_note(3))
+    (notes / "edited.md").write_bytes(_note(4))
+    (notes / "gone.md").unlink()
     assert installation.svc(*sync).exit == 0
     newest = revision(installation)
     installation.stop()
@@ -279,13 +282,14 @@ def test_sync_after_restoring_a_backup_uploads_the_files_added_since(
     assert installation.operate("backup", str(folder), "--json").failure == (5, "svc_data_dir_not_found")
     assert installation.operate("restore", str(tmp_path / "notes"), "--json").failure == (2, "svc_backup_refused")
     back = installation.operate("restore", str(folder), "--json").json
-    assert (back["type"], back["whole"], back["sources"], back["exit_code"]) == ("restore.summary", True, 1, 0)
+    assert (back["type"], back["whole"], back["sources"], back["exit_code"]) == ("restore.summary", True, 3, 0)
     installation.start()
     assert revision(installation) > newest
     again = installation.svc(*sync)
-    assert (again.exit, again.json["counts"]["created"]) == (0, 1), again.json
+    counts = {name: again.json["counts"][name] for name in ("created", "updated", "detached", "unchanged")}
+    assert (again.exit, counts) == (0, dict.fromkeys(counts, 1)), again.json
     with installation.client() as client:
-        assert sorted(source["title"] for source in list_sources(client, BUCKET)) == ["a.md", "b.md"]
+        assert sorted(source["title"] for source in list_sources(client, BUCKET)) == ["a.md", "b.md", "edited.md"]
 
 
 def _is_idle(installation: Installation) -> bool:

@@ -123,7 +123,7 @@ def test_prune_for_another_folder_of_the_same_name_detaches_only_its_own_files(i
     assert sync(installation, *DETACH, folder="a/docs").exit == 0
     second = sync(installation, *DETACH, folder="b/docs")
     assert (second.exit, counts(second)) == (0, {"created": 2, "gone": 2})
-    assert "another folder with the same name has sent" in second.json["notes"][0]
+    assert "nothing shows that this folder sent what is left" in second.json["notes"][0]
     assert withheld(second) == [("other_folder", 2, [])]
     (installation.root / "b" / "docs" / "b-gone.md").unlink()
     third = sync(installation, *DETACH, folder="b/docs")

@@ -107,8 +107,18 @@ def test_index_knows_which_sources_were_sent_from_the_folder_even_if_the_run_was
         index.replace_all([sent, seen], {"src_1", "src_2"})
         assert [index.has_sent(each) for each in ("src_1", "src_2")] == [True, False]
         assert not index.has_sent("src_9", "a.md", "one"), "once the source is known, its id counts"
-        index.replace_all([seen], {"src_2"})
-        assert not index.has_sent("src_1"), "what has left the bucket is forgotten"
+
+
+def test_source_that_left_the_bucket_is_known_when_a_backup_brings_it_back(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [ROWS[0]._replace(source_id=f"src_{number}") for number in range(1, 5)]
+    monkeypatch.setattr("svc_cli.sync.index.MOST_ENDED", 2)
+    with Index(path) as index:
+        index.finish("key", rows)
+        index.replace_all([rows[0]], {"src_1"})
+        known = [index.has_sent(str(row.source_id)) for row in rows]
+        assert known == [True, False, True, True], "of those that left it, the newest are kept"
 
 
 def test_older_index_is_replaced_and_owns_nothing(path: Path) -> None:
