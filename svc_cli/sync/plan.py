@@ -70,8 +70,8 @@ def conflict_of(mapping: str) -> Json:
     """Return the error for a file whose title is taken by a source that may be of another folder with this name."""
     return {
         "code": "svc_mapping_conflict",
-        "message": f"the bucket has this as a document of a folder named {mapping!r}, and nothing shows that it is this "
-        "one; it stays as it is.",
+        "message": f"the bucket has this as a document of a folder named {mapping!r}, and nothing shows that it is "
+        "this one; it stays as it is.",
         "retryable": False,
         "details": {"mapping": mapping},
         "hint": f"if it is this folder's, `svc sync DIR --name {shlex.quote(mapping)}` claims it, and so does "
