@@ -16,7 +16,7 @@ from svc_daemon.core.answers.passages import RARE, Passage, chance_of, is_famili
 from svc_daemon.core.answers.quantities import UNITS, without_names
 from svc_daemon.core.answers.readings import DAY_NAMES, MONTHS, Reading, label_of
 from svc_daemon.core.answers.statements import Statement, reading_of
-from svc_daemon.core.text.languages import COMMON, guess_language
+from svc_daemon.core.text.languages import common_in
 from svc_daemon.core.text.words import STOP_WORDS, stem_of, stems_of, words_of
 
 #: The weight of words in what a statement belongs to, compared to words in the statement itself.
@@ -32,16 +32,6 @@ OWN = 2.0
 #: So many of the things that a question names are looked for: no quote has more, and a pasted log has hundreds.
 MOST_NAMED = 32
 ASKING = frozenset(map(stem_of, ["show", "give", "list", "find", "name", "tell", "say", "please", "many", "much"]))
-
-#: Words of questions in other languages.
-_ASKING_ELSEWHERE = (
-    "wie wer wo wann was warum wieso welche welcher welches welchen wem wen viele viel vielen lange oft hoch heißt "
-    "qué quién quiénes cuál cuáles cuándo dónde cómo cuánto cuánta cuántos cuántas "
-    "quel quelle quels quelles combien quand où comment qui quoi y t il "
-    "quanto quanta quanti quante quando dove chi come quale quali cosa "
-    "quem qual quais onde hoeveel wie waar wanneer welke hoe"
-)
-_INTERROGATIVES = frozenset(_ASKING_ELSEWHERE.split())
 
 _MONEY = r"price|\bcost(?:s|ing)?\b|fee\b|how much (?:is|are|was|were|does|do|did|money)|pay|charge|expensive|fare\b"
 _MONEY += (
@@ -96,7 +86,7 @@ _ASKED_SHAPES = (
     (r"\b(?:tele)?phone|t[ée]l[ée](?:fono?|phone)|\bextension\b|\bfax\b", "phone", _PHONE),
     (r"\biban\b", "iban", r"\b[a-z]{2}\d\d(?: ?[a-z\d]{4}){2}"),
     (r"\bdate of birth\b|\bbirthday\b", "birth", r"\b(?:born|birth\w*|b\.|geb\w*)(?!\w)"),
-    (r"e-?mail (?:address|of\b)", "mail", "@"),
+    (r"e-?mail(?: address| of\b|\W*$)", "mail", "@"),
 )
 _COUNTS = re.compile(
     r"\b(?:(?:how many|(?:^|(?:the|total) )number of|wie viele?|combien de|cuánt[oa]s) (\w+)|how much (\w+)|"
@@ -354,17 +344,13 @@ class Question:
         return False
 
 
-def common_in(question: str) -> frozenset[str]:
-    """Return the words of a question in another language than English that say nothing of what is asked."""
-    language = guess_language(question)
-    return COMMON[language] | _INTERROGATIVES if language not in ("", "en") else frozenset()
-
-
 def _nowhere(question: str, text: str) -> frozenset[str]:
     """Return the words of a question which a text, in lower case, doesn't have, nor what people use for them."""
     stems = set(map(stem_of, set(words_of(text))))
     common = STOP_WORDS | common_in(question)
     words = (word for word in words_of(question) if word.isalpha() and len(word) > 1 and word not in common)
+    # Some languages don't part words by spaces.
+    words = (word for word in words if word.isascii() or word not in text)
     return frozenset(word for word in words if likes_of(stem_of(word)).isdisjoint(stems))
 
 

@@ -8,8 +8,9 @@ from svc_daemon.core.answers.likenesses import OPPOSITES, likes_of
 from svc_daemon.core.answers.lines import EMPTY, PAIR
 from svc_daemon.core.answers.particulars import TITLES, is_in
 from svc_daemon.core.answers.quantities import UNITS, Quantity
-from svc_daemon.core.answers.questions import ASKING, ORDER, common_in
+from svc_daemon.core.answers.questions import ASKING, ORDER
 from svc_daemon.core.answers.statements import Statement, reading_of
+from svc_daemon.core.text.languages import common_in
 from svc_daemon.core.text.words import STOP_WORDS, stem_of, words_of
 
 _BEGIN = r"^\W*(?:(?:and|so|please|tell me|give me|show me)\W+)*"

@@ -129,3 +129,20 @@ def stem(word: str, language: str) -> str:
 def language_of_query(words: Collection[str], languages: Collection[str]) -> str:
     """Return which of the languages has the most of these among its common words, the first of several."""
     return max(languages, key=lambda each: sum(word in COMMON.get(each, ()) for word in words), default="")
+
+
+#: Words of questions in other languages than English.
+_ASKING_ELSEWHERE = (
+    "wie wer wo wann was warum wieso welche welcher welches welchen wem wen viele viel vielen lange oft hoch heißt "
+    "qué quién quiénes cuál cuáles cuándo dónde cómo cuánto cuánta cuántos cuántas "
+    "quel quelle quels quelles combien quand où comment qui quoi y t il "
+    "quanto quanta quanti quante quando dove chi come quale quali cosa "
+    "quem qual quais onde hoeveel wie waar wanneer welke hoe"
+)
+_INTERROGATIVES = frozenset(_ASKING_ELSEWHERE.split())
+
+
+def common_in(question: str) -> frozenset[str]:
+    """Return the words of a question in another language than English that say nothing of what is asked."""
+    language = guess_language(question)
+    return COMMON[language] | _INTERROGATIVES if language not in ("", "en") else frozenset()

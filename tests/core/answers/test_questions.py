@@ -222,6 +222,7 @@ def test_the_statement_about_what_is_asked_answers(read: Passage, question: str,
         # It lacks the kind of amount that is asked for, and a year is none.
         (passage("Found in 1931.", headings=("Brass bell 12",)), "How heavy is the brass bell 12?"),
         (passage("More than 5,000 may apply.", headings=("Call 31",)), "e-mail address for call 31"),
+        (passage("The release team writes each week.", release=2.0, team=2.0), "release-team email"),
         # Each sentence below the heading answers as little as the others.
         (STUDY, "mood of the old bridge in study 4"),
         # An empty cell, and an empty value.
@@ -258,6 +259,12 @@ def test_the_statement_about_what_is_asked_answers(read: Passage, question: str,
 def test_what_is_about_another_thing_does_not_answer(read: Passage, question: str) -> None:
     found = quote_best(question, question, [read])
     assert (found.pieces, found.is_whole) == ((), False)
+
+
+@pytest.mark.parametrize(("question", "missing"), [("駐車場の料金", ()), ("図書館の料金", ("図書館の料金",))])
+def test_words_without_spaces_between_are_found_within_others(question: str, missing: tuple[str, ...]) -> None:
+    read = passage("駐車場の料金は一時間三百円です。", title="park")
+    assert quote_best(question, question, [read]).unmatched == missing
 
 
 def test_only_so_many_things_of_a_pasted_log_are_looked_for() -> None:
