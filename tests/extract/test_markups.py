@@ -333,6 +333,9 @@ def test_only_a_file_with_macros_is_a_man_page() -> None:
     ]
     assert detect(MAN.encode(), "page") == detect(MDOC.encode(), "page") == "text/troff"
     assert detect(b".hidden\n", "page") == "text/plain"
+    preamble = b".de Vb \\\" Begins code\n.ft CW\n..\n.if \\n(.H>23 .if \\n(.V>19 \\\n\\{\\\n'br\\}\n"
+    assert detect(preamble + b".TH KNOB 3pm\n", "Knob.3pm") == "text/troff"
+    assert detect(preamble + b"It is.\n.TH KNOB 3pm\n", "Knob.3pm") == "text/plain"
 
 
 @pytest.mark.parametrize(

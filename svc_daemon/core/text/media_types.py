@@ -112,7 +112,8 @@ _HTML = re.compile(
 )
 _XML = re.compile(rb"\s*<\?xml\s")
 _JSON = re.compile(rb'\s*(?:\{\s*"[^"]*"\s*:|\[\s*[\[{"])')
-_MAN = re.compile(rb"(?:[.'][ \t]*\\\"[^\n]*\n)*+[.'](?:TH|Dd)[ \t]")
+#: Requests alone, of which one begins a man page.
+_MAN = re.compile(rb"(?:(?![.'](?:TH|Dd)[ \t])[.'\\][^\n]*\n)*+[.'](?:TH|Dd)[ \t]")
 #: The first header of a mail.
 _HEADER = re.compile(rb"(?:From [^\n\0]*\n)?[!-9;-~]{1,76}:[^\n\0]*\n")
 _MAIL = re.compile(
