@@ -46,21 +46,6 @@ def test_new_data_directory_and_its_parents_keep_their_names(tmp_path: Path) -> 
     assert {"share", "share/svc", "share/svc/blobs", "share/svc/index"} <= disk.keys()
 
 
-@pytest.mark.parametrize(
-    ("words", "file", "part"),
-    [
-        (("config", "set", "bucket", "beta"), "config/config.toml", b'bucket = "beta"'),
-        (("watch", "add", ".", "-b", "beta"), "config/watch.toml", b'bucket = "beta"'),
-    ],
-)
-def test_file_that_a_command_has_written_is_durable(
-    words: tuple[str, ...], file: str, part: bytes, tmp_path: Path
-) -> None:
-    scene = Scene(tmp_path / "one")
-    disk = synced(run(scene, "-m", "svc_cli", *words))
-    assert part in (disk.get(file) or b""), disk.keys()
-
-
 def test_file_that_was_downloaded_or_exported_is_durable(tmp_path: Path) -> None:
     scene = Scene(tmp_path / "one")
     (source_id,) = scene.prepare("one")
