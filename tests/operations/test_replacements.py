@@ -102,19 +102,18 @@ def test_a_source_in_two_buckets_is_replaced_only_in_the_bucket_of_the_replaceme
         assert working.members(bucket) == working.found("quay", buckets=[bucket]) == [source_id]
 
 
-def test_a_replacement_that_is_attached_to_another_bucket_still_replaces_the_old_source(daemon: Daemon) -> None:
-    # Each order of the two buckets, so that the sync of either bucket may come first.
-    for place, other in (("inbox", "second"), ("second", "inbox")):
-        daemon.make_bucket("second")
-        old = daemon.add_source(OLD, bucket=place)
-        go_on(daemon, old)
-        daemon.stop()
-        new = daemon.add_source(NEW, bucket=place, replaces=old)
-        join(daemon, new, other)
-        go_on(daemon, new)
-        assert daemon.members(place) == daemon.members(other) == [replaced_by(daemon, old)] == [new]
-        daemon.delete(f"/v1/sources/{new}")
-        daemon.stop()
+@pytest.mark.parametrize(("place", "other"), [("inbox", "second"), ("second", "inbox")])
+def test_a_replacement_that_is_attached_to_another_bucket_still_replaces_the_old_source(
+    working: Daemon, place: str, other: str
+) -> None:
+    """The sync of either bucket may come first."""
+    working.make_bucket("second")
+    old = working.add_ready(OLD, bucket=place)
+    working.stop()
+    new = working.add_source(NEW, bucket=place, replaces=old)
+    join(working, new, other)
+    go_on(working, new)
+    assert working.members(place) == working.members(other) == [replaced_by(working, old)] == [new]
 
 
 def test_a_newer_replacement_supersedes_one_that_is_not_ready(working: Daemon, old: str) -> None:

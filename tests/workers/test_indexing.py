@@ -54,21 +54,21 @@ def test_adding_a_document_until_it_is_ready_takes_three_transactions(working: D
     assert working.members()[1] == source_id and contents(working)[source_id][1] == (working.make_bucket(),)
 
 
-def test_a_retryable_failure_is_retried_after_a_pause(working: Daemon) -> None:
+@pytest.mark.parametrize("after_effect", [False, True], ids=["refused", "answer lost"])
+def test_a_retryable_failure_is_retried_after_a_pause(working: Daemon, after_effect: bool) -> None:
     """Also if only the answer was lost: the document is simply put again."""
-    for after_effect in (False, True):
-        working.provider.fail("put_documents", BUSY, after_effect=after_effect)
-        source_id = working.add_source()
-        wait_attempt(working, source_id, 1)
-        task = working.task(source_id)
-        assert (task["error"]["code"], task["error"]["retryable"]) == ("provider_failed", True)
-        assert task["next_attempt_at"] > task["started_at"]
-        assert working.source(source_id)["error"] is None
-        working.advance(10)
-        working.wait_ready(source_id)
-        task = working.task(source_id)
-        assert (task["attempt"], task["next_attempt_at"]) == (2, None), after_effect
-    assert sorted(working.found("quay")) == sorted(working.members())
+    working.provider.fail("put_documents", BUSY, after_effect=after_effect)
+    source_id = working.add_source()
+    wait_attempt(working, source_id, 1)
+    task = working.task(source_id)
+    assert (task["error"]["code"], task["error"]["retryable"]) == ("provider_failed", True)
+    assert task["next_attempt_at"] > task["started_at"]
+    assert working.source(source_id)["error"] is None
+    working.advance(10)
+    working.wait_ready(source_id)
+    task = working.task(source_id)
+    assert (task["attempt"], task["next_attempt_at"]) == (2, None)
+    assert working.found("quay") == working.members() == [source_id]
 
 
 @pytest.mark.rule("indexing.failed")
@@ -86,21 +86,19 @@ def test_a_source_fails_with_the_last_cause_after_three_attempts(working: Daemon
     assert working.task(source_id)["attempt"] == 1
 
 
-def test_a_source_that_is_deleted_during_indexing_stays_deleted(daemon: Daemon) -> None:
-    """With and without a run of the sweeper meanwhile."""
-    for workers in (["indexing", "syncing"], ["sweeping"]):
-        daemon.start(*workers)
-        with adding(daemon) as source_id:
-            task_id = daemon.source(source_id)["task"]["id"]
-            delete(daemon, source_id)
-            assert daemon.show(f"/v1/knowledge/tasks/{task_id}")["status"] == "canceled"
-            if "sweeping" in workers:
-                daemon.wait(lambda: daemon.count("tombstones") == 0, "the tombstone is cleared")
-        ready = daemon.add_ready(b"Another quay.\n")
-        details_of(daemon.ask("GET", f"/v1/sources/{source_id}"), "source_not_found")
-        wait_gone(daemon, source_id)
-        assert (daemon.found("quay"), daemon.count("sources")) == ([ready], 1), workers
-        delete(daemon, ready)
+@pytest.mark.parametrize("sweeping", [False, True], ids=["unswept", "swept meanwhile"])
+def test_a_source_that_is_deleted_during_indexing_stays_deleted(daemon: Daemon, sweeping: bool) -> None:
+    daemon.start("indexing", "syncing", *(["sweeping"] if sweeping else []))
+    with adding(daemon) as source_id:
+        task_id = daemon.source(source_id)["task"]["id"]
+        delete(daemon, source_id)
+        assert daemon.show(f"/v1/knowledge/tasks/{task_id}")["status"] == "canceled"
+        if sweeping:
+            daemon.wait(lambda: daemon.count("tombstones") == 0, "the tombstone is cleared")
+    ready = daemon.add_ready(b"Another quay.\n")
+    details_of(daemon.ask("GET", f"/v1/sources/{source_id}"), "source_not_found")
+    wait_gone(daemon, source_id)
+    assert (daemon.found("quay"), daemon.count("sources")) == ([ready], 1)
 
 
 def test_a_failing_claim_does_not_stop_the_worker(daemon: Daemon) -> None:

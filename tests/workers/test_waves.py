@@ -151,34 +151,30 @@ def test_a_parser_that_cannot_be_started_is_not_taken_for_lost_bytes(
     daemon.wait_ready(*made)
 
 
-def test_a_wave_that_the_index_refuses_is_taken_apart(daemon: Daemon) -> None:
-    for retryable in (True, False):
-        made = add_wave(daemon)
-        daemon.provider.fail("put_documents", ProviderFailed("Not these.", retryable=retryable))
-        daemon.start("indexing")
-        daemon.wait_ready(*made)
-        daemon.stop()
-        assert outcomes(daemon, *made) == {READ}, retryable
-    assert set(lanes(daemon)) == {"single"}
+@pytest.mark.parametrize("retryable", [True, False])
+def test_a_wave_that_the_index_refuses_is_taken_apart(daemon: Daemon, retryable: bool) -> None:
+    made = add_wave(daemon)
+    daemon.provider.fail("put_documents", ProviderFailed("Not these.", retryable=retryable))
+    daemon.start("indexing")
+    daemon.wait_ready(*made)
+    assert (outcomes(daemon, *made), set(lanes(daemon))) == ({READ}, {"single"})
 
 
 @pytest.mark.rule("indexing.waits")
-def test_documents_wait_until_a_damaged_index_is_rebuilt(daemon: Daemon) -> None:
+@pytest.mark.parametrize("count", [1, 5])
+def test_documents_wait_until_a_damaged_index_is_rebuilt(daemon: Daemon, count: int) -> None:
     """However long that takes: a rebuild soon after another one begins after a minute."""
-    for count in (1, 5):
-        made = add_wave(daemon, count)
-        daemon.provider.fail("put_documents", IndexDamaged(daemon.team_id, "damaged"), times=9)
-        daemon.start("indexing")
+    made = add_wave(daemon, count)
+    daemon.provider.fail("put_documents", IndexDamaged(daemon.team_id, "damaged"), times=9)
+    daemon.start("indexing")
 
-        def are_ready(made: list[str] = made) -> bool:
-            if {daemon.source(source_id)["status"] for source_id in made} == {"queued"}:
-                daemon.advance(5)
-            return all(daemon.source(source_id)["ready"] for source_id in made)
+    def are_ready() -> bool:
+        if {daemon.source(source_id)["status"] for source_id in made} == {"queued"}:
+            daemon.advance(5)
+        return all(daemon.source(source_id)["ready"] for source_id in made)
 
-        daemon.wait(are_ready, "the index takes them")
-        daemon.stop()
-        assert outcomes(daemon, *made) == {READ}, count
-    assert set(lanes(daemon)) == {"prompt"}
+    daemon.wait(are_ready, "the index takes them")
+    assert (outcomes(daemon, *made), set(lanes(daemon))) == ({READ}, {"prompt"})
 
 
 @pytest.mark.rule("indexing.waits")
