@@ -296,12 +296,12 @@ class Installation:
         """Run `svc-daemon verify` on the data directory."""
         return self.operate("verify", *options)
 
-    def operate(self, *arguments: str) -> Finished:
+    def operate(self, *arguments: str, timeout_s: float = COMMAND_TIMEOUT_S) -> Finished:
         """Run `svc-daemon` and return its result; of several nodes, on the folder of one that is running."""
         running = [node for node in self._others if node._process and node._process.poll() is None]
         words, pipe = (self.program, *arguments), subprocess.PIPE
         with (running or [self])[0].spawn(*words, stdout=pipe, stderr=pipe, encoding="utf-8") as process:
-            out, err = process.communicate(timeout=COMMAND_TIMEOUT_S)
+            out, err = process.communicate(timeout=timeout_s)
         return Finished(process.returncode, out, err)
 
     def assert_intact(self) -> None:

@@ -19,7 +19,12 @@ import pytest
 
 from svc_daemon.cluster.s3.stores import open_objects
 from svc_daemon.paths import DataFiles
-from tests.acceptance.installations import Finished, Installation, wait_until
+from tests.acceptance import calls
+from tests.acceptance.calls import get_source
+from tests.acceptance.installations import Installation, wait_until
+from tests.acceptance.sessions import Session
+from tests.acceptance.test_events import list_events
+from tests.cluster.milvus import PATIENT
 from tests.cluster.nodes import RunningEngines
 from tests.conftest import UNLIMITED, MakeInstallation
 
@@ -29,40 +34,26 @@ SMALL, LARGE = (90, 3), (5000, 5)
 LONG_S = 3600.0
 
 
-@dataclass(frozen=True)
-class HalfSent:
-    """An upload session that has received the first half of its bytes."""
-
-    path: str
-    finalize: str
-    data: bytes
-
-    def finish(self, client: httpx.Client) -> None:
-        """Send the other half, finalize the session, and assert that the source has all bytes."""
-        half, total = len(self.data) // 2, len(self.data)
-        asked = client.put(self.path, headers={"Content-Range": f"bytes */{total}"})
-        assert (asked.status_code, asked.headers["Range"]) == (308, f"bytes=0-{half - 1}")
-        span = {"Content-Range": f"bytes {half}-{total - 1}/{total}"}
-        client.put(self.path, content=self.data[half:], headers=span).raise_for_status()
-        done = client.post(self.finalize)
-        assert done.status_code in {200, 201}, done.text
-        assert client.get(f"/v1/sources/{done.json()['id']}").json()["sha256"] == sha256(self.data).hexdigest()
-
-
-def begin_upload(client: httpx.Client, name: str) -> HalfSent:
+def begin_upload(client: httpx.Client, name: str) -> Session:
+    """Open an upload session, and send the first half of its bytes."""
     data = b"The half sent quay. " * 20_000
-    session = client.post("/v1/buckets/inbox/uploads", json={"filename": name, "size_bytes": len(data)}).json()
-    path = session["upload_url"].removeprefix(str(client.base_url).rstrip("/"))
-    half = len(data) // 2
-    span = {"Content-Range": f"bytes 0-{half - 1}/{len(data)}"}
-    assert client.put(path, content=data[:half], headers=span).status_code == 308
-    return HalfSent(path, f"/v1/buckets/inbox/uploads/{session['session_id']}/finalize", data)
+    opened = client.post("/v1/buckets/inbox/uploads", json={"filename": name, "size_bytes": len(data)}).json()
+    session = Session(opened["session_id"], opened["upload_url"], data)
+    assert session.send(client.base_url.port or 0, 0, len(data) // 2) == len(data) // 2
+    return session
 
 
-def upload(client: httpx.Client, content: bytes, name: str, **headers: str) -> str:
-    answer = client.post("/v1/buckets/inbox/files", files={"file": (name, content)}, headers=headers)
-    assert answer.status_code in {200, 201}, answer.text
-    return str(answer.json()["id"])
+def finish(client: httpx.Client, session: Session) -> None:
+    """Send the other half, finalize the session, and assert that the source has all bytes."""
+    half = len(session.data) // 2
+    assert session.ask_offset(client.base_url.port or 0) == half
+    session.send(client.base_url.port or 0, half)
+    done = client.post(f"/v1/buckets/inbox/uploads/{session.id}/finalize").raise_for_status().json()
+    assert get_source(client, done["id"])["sha256"] == sha256(session.data).hexdigest()
+
+
+def upload(client: httpx.Client, content: bytes, name: str, key: str | None = None) -> str:
+    return str(calls.upload(client, "inbox", name, content, key).raise_for_status().json()["id"])
 
 
 def fill(home: Installation, files: int) -> None:
@@ -77,7 +68,7 @@ def fill(home: Installation, files: int) -> None:
     assert sent.exit == 0, sent.stdout[-2000:] + sent.stderr
     with home.client() as client:
         client.put("/v1/buckets/other").raise_for_status()
-        shared = upload(client, b"Shared by two buckets.\n", "shared.txt", **{"Idempotency-Key": "shared"})
+        shared = upload(client, b"Shared by two buckets.\n", "shared.txt", "shared")
         client.post("/v1/buckets/other/sources", json={"source_id": shared}).raise_for_status()
         client.post("/v1/buckets/inbox/qa", json={"question": "Why?", "answer": "So."}).raise_for_status()
         upload(client, b"%PDF-1.4\nnothing", "broken.pdf")
@@ -98,15 +89,9 @@ def list_sources(client: httpx.Client) -> dict[str, dict[str, Any]]:
     return listed
 
 
-def list_events(client: httpx.Client) -> list[str]:
+def event_ids(client: httpx.Client) -> list[str]:
     """Return the ids of all events, oldest first."""
-    ids: list[str] = []
-    page: dict[str, Any] = {"has_more": True}
-    while page["has_more"]:
-        after = {"after": ids[-1]} if ids else {}
-        page = client.get("/v1/events", params={"limit": "1000", **after}).raise_for_status().json()
-        ids += [event["id"] for event in page["data"]]
-    return ids
+    return [str(event["id"]) for event in list_events(client)]
 
 
 def status_of(client: httpx.Client, source_id: str) -> str | None:
@@ -150,14 +135,6 @@ def contents(installation: Installation) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in installation.files.blobs.iterdir()}
 
 
-def operate(installation: Installation, *words: str) -> Finished:
-    """Run `svc-daemon` and return its result, with a long timeout."""
-    pipe = subprocess.PIPE
-    with installation.spawn("svc_daemon", *words, stdout=pipe, stderr=pipe, encoding="utf-8") as process:
-        out, err = process.communicate(timeout=LONG_S)
-    return Finished(process.returncode, out, err)
-
-
 def run_killed(mover: Installation, to: str, when: Callable[[], bool]) -> bool:
     """Kill the move once the condition is met, and return whether it was still running."""
     with mover.spawn("svc_daemon", "move", "--to", to, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
@@ -168,7 +145,7 @@ def run_killed(mover: Installation, to: str, when: Callable[[], bool]) -> bool:
 
 def move(mover: Installation, to: str) -> dict[str, Any]:
     """Run the move, assert that it succeeds, and return its JSON output."""
-    moved = operate(mover, "move", "--to", to, "--json")
+    moved = mover.operate("move", "--to", to, "--json", timeout_s=LONG_S)
     assert moved.exit == 0, moved.stdout + moved.stderr
     return dict(moved.json)
 
@@ -243,14 +220,14 @@ def test_move_into_a_cluster_and_back_keeps_everything_despite_kills(
     engines: RunningEngines, home: Installation, make_installation: MakeInstallation, tmp_path: Path, large: bool
 ) -> None:
     files, kills = LARGE if large else SMALL
-    environ = engines.environ()
+    environ = engines.environ() | PATIENT
     node, back = make_installation("node", **UNLIMITED, **environ), make_installation("back", **UNLIMITED)
     mover = make_installation("home", **environ)
     home.start()
     fill(home, files)
     with home.client() as client:
         sessions = [begin_upload(client, name) for name in ("first.txt", "second.txt")]
-        seen, events = Seen.by(client, files), list_events(client)
+        seen, events = Seen.by(client, files), event_ids(client)
     assert (all(seen.results.values()), len(seen.sources)) == (True, files + 4)
     assert home.stop() == 0
     stored = contents(home)
@@ -258,20 +235,20 @@ def test_move_into_a_cluster_and_back_keeps_everything_despite_kills(
     killed = move_killed(mover, "cluster", kills, files, count)
     assert contents(home) == stored
     with serving(node, home.files.admin_key) as client:
-        assert (Seen.by(client, files), list_events(client)[: len(events)]) == (seen, events)
-        again = upload(client, b"Shared by two buckets.\n", "shared.txt", **{"Idempotency-Key": "shared"})
+        assert (Seen.by(client, files), event_ids(client)[: len(events)]) == (seen, events)
+        again = upload(client, b"Shared by two buckets.\n", "shared.txt", "shared")
         assert again == seen.shared
-        sessions[0].finish(client)
+        finish(client, sessions[0])
         wait_until(lambda: is_settled(client), "the upload is ready", LONG_S)
-        assert operate(node, "verify", "--read-data").exit == 0
-        seen, events = Seen.by(client, files), list_events(client)
+        assert node.operate("verify", "--read-data", timeout_s=LONG_S).exit == 0
+        seen, events = Seen.by(client, files), event_ids(client)
     killed += move_killed(node, str(back.files.root), kills, files, partial(count_in_folder, back.files))
     assert killed == 2 * kills if large else killed > 0
     with serving(back, home.files.admin_key) as client:
-        assert (Seen.by(client, files), list_events(client)[: len(events)]) == (seen, events)
-        sessions[1].finish(client)
+        assert (Seen.by(client, files), event_ids(client)[: len(events)]) == (seen, events)
+        finish(client, sessions[1])
     assert stored.items() <= contents(back).items()
-    verified = operate(back, "verify", "--read-data")
+    verified = back.operate("verify", "--read-data", timeout_s=LONG_S)
     assert verified.exit == 0, verified.stdout
 
 
