@@ -122,23 +122,17 @@ def test_work_grows_in_proportion_to_patterns_and_path(kind: str) -> None:
     assert work(80) < 2.5 * work(40) + 1000
 
 
-@pytest.mark.parametrize("command", ["svc ignore check x", "svc ignore list"])
-def test_hostile_patterns_of_a_repository_do_not_stop_a_command(svc: RunSvc, command: str) -> None:
+def test_hostile_patterns_of_a_repository_do_not_stop_a_command(svc: RunSvc) -> None:
     """In a process of its own: a matcher that tries every split could not be interrupted here."""
     folder = "/".join(["a" * 50] * 8)
     write(Path(), f"{folder}/{'a' * 100}", "x")
     lines = [line for size in (20, 50) for hostile in HOSTILE.values() for line in hostile(size)[0]]
-    text = (
-        "\n".join(
-            (line for line in lines if "d" not in line),
-        )
-        * 20
-    )
+    text = "\n".join(line for line in lines if "d" not in line) * 20
     for name in (".gitignore", ".svcignore", "a" * 50 + "/.gitignore"):
         Path(name).write_text(text)
     Path("svc.toml").write_text(f'bucket = "b"\n[[map]]\ndir = "."\nexclude = {lines}\n')
     ended = subprocess.run(
-        [sys.executable, "-m", "svc_cli", *command.split()[1:]],
+        [sys.executable, "-m", "svc_cli", "ignore", "list"],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         timeout=COMMAND_TIMEOUT_S,
         check=False,

@@ -33,17 +33,6 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return root
 
 
-@needs_git
-def test_svcignore_overrides_gitignore_and_an_ignored_folder_is_one_skip(repository: Path) -> None:
-    write(repository, "a.md", "b.log", "üml.md", "build/x.md", "build/sub/y.md")
-    (repository / ".gitignore").write_text("*.log\nbuild/\n")
-    (repository / ".svcignore").write_text("!b.log\na.md\n")
-    selection = select(["."], POLICY)
-    assert [file.title for file in selection.files] == ["b.log", "üml.md"]
-    assert [skip.path for skip in selection.skips][1:] == [".gitignore", ".svcignore", "a.md", "build/"]
-    assert [file.title for file in select(["a.md"], POLICY).files] == ["a.md"], "an explicitly named file is selected"
-
-
 #: Names of files and folders that the service takes, except those that end in a backslash.
 TREE_NAMES = (*NAMES, "a b", "#a", "!a", "a ", "a]", "x.md")
 

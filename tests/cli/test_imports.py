@@ -286,15 +286,11 @@ def test_batches_are_shown_and_waited_for(here: RunSvc) -> None:
     assert "completed" in shown.stdout
     assert source_id in shown.stdout
     assert here("batch", "show", batch_id, "--json").json["status"] == "completed"
+    Path("broken.pdf").write_bytes(b"%PDF-1.7\nnothing that a PDF has")
+    (mixed,) = here("upload", *names, "broken.pdf", "-b", "mixed", "--json").json["batch_ids"]
+    assert here("wait", mixed, "--json").failure == (3, "svc_some_failed")
     assert here("batch", "show", "bat_missing").exit == 5
     assert here("wait", "bat_missing", "--json").failure == (5, "batch_not_found")
-
-
-def test_waiting_for_a_batch_with_a_failure_exits_with_3(here: RunSvc) -> None:
-    Path("fine.md").write_text("Fine words.")
-    Path("broken.pdf").write_bytes(b"%PDF-1.7\nnothing that a PDF has")
-    (batch_id,) = here("upload", "fine.md", "broken.pdf", "-b", "mixed", "--json").json["batch_ids"]
-    assert here("wait", batch_id, "--json").failure == (3, "svc_some_failed")
 
 
 def test_a_password_in_an_address_is_refused_and_not_printed(here: RunSvc, bucket: str) -> None:

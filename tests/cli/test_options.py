@@ -31,6 +31,7 @@ def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_settings_apply_where_no_flag_is_given(make_console: MakeConsole, alone: Path) -> None:
+    assert [_options(make_console, strict=given).is_strict for given in (False, True)] == [False, True]
     (alone / "svc.toml").write_text('wait = "accepted"\n[upload]\njobs = 2\ntags = ["a"]\nstrict = true\n')
     options = _options(make_console)
     assert options.wait == "accepted"

@@ -109,27 +109,6 @@ def test_deleted_or_detached_file_is_created_again(upload: Upload, bucket: str, 
         ids = {item["source_id"]}
 
 
-def test_refused_file_or_tags_exit_with_3_and_the_error_code(upload: Upload) -> None:
-    _write("a.md")
-    _write("empty.md", "")
-    with Path("large.md").open("wb") as file:
-        file.truncate(26_214_401)
-    tags = " ".join(f"--tag t{number}" for number in range(21))
-    cells = {"empty.md": "empty_file", "- --title empty.md": "empty_file", "large.md": "file_too_large"}
-    for words, code in (cells | {f"a.md {tags}": "too_many_tags"}).items():
-        assert upload(*words.split()).failure == (3, code), words
-    assert upload("large.md").json["bytes_sent"] == 0
-
-
-def test_skipped_file_is_listed_and_fails_only_with_strict(upload: Upload) -> None:
-    _write("docs/a.md")
-    _write("docs/empty.md", "")
-    relaxed, strict = upload("docs"), upload("docs", "--strict")
-    assert relaxed.exit == 0
-    assert strict.failure == (3, "svc_some_skipped")
-    assert [item["reason"] for item in relaxed.json["items"] if item["action"] == "skipped"] == ["empty"]
-
-
 def test_title_tags_and_metadata_are_stored(upload: Upload, svc: RunSvc) -> None:
     _write("a.md")
     named = only(upload("-", "--title", "notes/today.md", stdin=b"# Today\n\nNothing happened."))
