@@ -170,8 +170,8 @@ def _guarded(arguments: Sequence[str], console: Console) -> int:
         message = message.partition(" (Possible options")[0].rstrip(".") + "." if meant else message
         hint = meant or f"`{path} --help` shows how it is used."
         return _fail(console, UsageError(message, hint=hint))
-    except (KeyboardInterrupt, typer.Abort):
-        return _fail(console, Interrupted("Interrupted."))
+    except (KeyboardInterrupt, typer.Abort) as interrupt:
+        return _fail(console, Interrupted.of(interrupt))
     except Exception as error:
         hint = "`--debug` shows where; please report it."
         bug = SvcError(f"{type(error).__name__}: {error}", code="svc_bug", hint=hint)

@@ -20,7 +20,7 @@ SvcError             the base class: an error code, a sentence and a hint
  ├─ BucketChanged    a source was deleted or replaced while its bucket was exported (`svc_cli.exports`)
  ├─ NotReady         a source that was waited for has failed or is gone
  ├─ WaitTimedOut     `--timeout` has passed; the service continues the work
- ├─ Interrupted      Ctrl-C
+ ├─ Interrupted      Ctrl-C, SIGTERM or SIGHUP
  └─ BadAnswer        the response is not one of this API
 """
 
@@ -235,6 +235,14 @@ class Interrupted(SvcError):
     code = "svc_interrupted"
     exit = Exit.INTERRUPTED
     retryable = True
+
+    @classmethod
+    def of(cls, interrupt: BaseException, hint: str | None = None) -> "Interrupted":
+        """Return the error for an exception that `interrupts` has raised with the number of the signal."""
+        error = cls("Interrupted.", hint=hint)
+        if interrupt.args:
+            error.exit = Exit(128 + interrupt.args[0])
+        return error
 
 
 #: The code of the error if nothing of a folder, or of what a pattern finds, is sent.

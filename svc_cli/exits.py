@@ -34,10 +34,14 @@ class Exit(IntEnum):
     INCOMPATIBLE = 13
     #: Another sync of this folder is running, or another process uses the data directory.
     LOCKED = 14
+    #: SIGHUP: the terminal or connection was closed.
+    HUNG_UP = 129
     #: Ctrl-C.
     INTERRUPTED = 130
     #: The reader of the output closed the pipe.
     CLOSED_PIPE = 141
+    #: SIGTERM, as from `kill` or `timeout`.
+    TERMINATED = 143
 
 
 #: Error codes that count as conflicts, whatever their HTTP status is.

@@ -31,13 +31,11 @@ def main() -> NoReturn:
     atexit.register(gc.freeze)
     # Python's own handler would print a traceback if an import is interrupted.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    from svc_cli.exits import Exit
-    from svc_cli.interrupts import leave
+    from svc_cli.interrupts import ENDING, catch, end_early, leave
 
-    # There is nothing to clean up yet, so Ctrl-C ends the process.
-    signal.signal(signal.SIGINT, leave)
+    catch(end_early)
     # Ignore Ctrl-C during Python's shutdown.
-    atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
+    atexit.register(catch, signal.SIG_IGN)
     if arguments == BUCKET_NAMES or arguments[:2] == NAMES:
         from svc_cli.commands.machine.completed_names import write_bucket_names, write_names
 
@@ -47,10 +45,10 @@ def main() -> NoReturn:
 
     try:
         code = run(arguments)
-    except KeyboardInterrupt:  # interrupted while output was being flushed
-        code = Exit.INTERRUPTED
-    signal.signal(signal.SIGINT, leave)
-    if code == Exit.INTERRUPTED:
+    except KeyboardInterrupt as interrupt:  # interrupted while output was being flushed
+        code = 128 + (interrupt.args or (signal.SIGINT,))[0]
+    catch(leave)
+    if code - 128 in ENDING:
         os._exit(code)  # `sys.exit` would wait for threads, whose requests may never end
     sys.exit(code)
 

@@ -146,8 +146,8 @@ class TransferRun:
         """Store the first error of the block in the report."""
         try:
             yield
-        except KeyboardInterrupt:
-            self.report.stopped_by = interrupted()
+        except KeyboardInterrupt as interrupt:
+            self.report.stopped_by = interrupted(interrupt)
         except SvcError as error:
             self.report.stopped_by = self.report.stopped_by or error
 
@@ -180,19 +180,19 @@ class TransferRun:
             self.add(item)
 
 
-def interrupted() -> Interrupted:
-    """Return the error for a run that was ended by Ctrl-C."""
-    return Interrupted("Interrupted.", hint="run the same command again to continue where it stopped.")
+def interrupted(interrupt: KeyboardInterrupt) -> Interrupted:
+    """Return the error for a run that was ended by Ctrl-C or another signal."""
+    return Interrupted.of(interrupt, "run the same command again to continue where it stopped.")
 
 
 def resumable(command: Callable[P, T]) -> Callable[P, T]:
-    """Make a command raise Interrupted on Ctrl-C, with a hint to run the command again."""
+    """Make a command raise Interrupted when it is interrupted, with a hint to run the command again."""
 
     @wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> T:
         try:
             return command(*args, **kwargs)
-        except KeyboardInterrupt:
-            raise interrupted() from None
+        except KeyboardInterrupt as interrupt:
+            raise interrupted(interrupt) from None
 
     return run

@@ -90,6 +90,18 @@ def test_ctrl_c_ends_the_command_while_the_service_does_not_respond(filled: Inst
             _expect_complete(filled, bucket, *words)
 
 
+@pytest.mark.parametrize("number", (signal.SIGTERM, signal.SIGHUP))
+def test_sigterm_and_sighup_end_the_command_like_ctrl_c_with_its_summary(filled: Installation, number: int) -> None:
+    words = ("upload", "docs", "-b", f"ended-{number}")
+    with held(filled, 20_000, *words) as running:
+        for _ in range(2):  # as `timeout` does
+            running.send_signal(number)
+        ended = _end_of(running, f"signal {number}")
+    assert (ended.exit, ended.json["exit_code"], ended.json["type"]) == (128 + number, 128 + number, "upload.summary")
+    assert ended.json["error"]["code"] == "svc_interrupted"
+    _expect_complete(filled, f"ended-{number}", "upload", "docs")
+
+
 def test_second_ctrl_c_ends_the_command_at_once(filled: Installation) -> None:
     with held(filled, 20_000, "upload", "docs", "-b", "twice") as running:
 

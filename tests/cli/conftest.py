@@ -11,6 +11,7 @@ import pytest
 
 from svc_cli.app import run
 from svc_cli.console import Console, Format
+from svc_cli.interrupts import ENDING
 from svc_daemon.paths import DataFiles
 from tests.acceptance.installations import Finished, Installation
 from tests.cli.odd_servers import NO_BUCKETS, NO_PID, SECRET, OddServer, announce, serving
@@ -41,7 +42,7 @@ def svc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFi
     work = tmp_path / "work"
     work.mkdir()
     monkeypatch.chdir(work)
-    before = signal.getsignal(signal.SIGINT)
+    before = {number: signal.getsignal(number) for number in ENDING}
 
     def call(*arguments: str, stdin: bytes = b"") -> Finished:
         capfd.readouterr()
@@ -49,7 +50,8 @@ def svc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFi
         return Finished(run(arguments), *capfd.readouterr())
 
     yield call
-    signal.signal(signal.SIGINT, before)
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture

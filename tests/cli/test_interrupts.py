@@ -17,7 +17,8 @@ import pytest
 
 from svc_cli.client.api import Client
 from svc_cli.client.new_files import Description
-from svc_cli.interrupts import InterruptHandler, listen, shielded
+from svc_cli.errors import Interrupted
+from svc_cli.interrupts import ENDING, InterruptHandler, listen, shielded
 from svc_cli.progress import Silent
 from svc_cli.transfer.contents import read
 from svc_cli.transfer.queues import TransferQueue
@@ -27,14 +28,14 @@ from svc_cli.transfer.transfers import Transfer
 from tests.acceptance.installations import PATIENCE_S, environment
 from tests.cli.odd_servers import OddServer
 
-#: Sends SIGINT when the command starts to import its own modules.
+#: Sends a signal when the command imports its own modules.
 _PRESSES_WHILE_LOADING = """
 import os, signal, sys
 
 class Presser:
     def find_spec(self, name, path=None, target=None):
         if name == "svc_cli.exits":
-            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), int(os.environ["PRESSED"]))
 
 sys.meta_path.insert(0, Presser())
 """
@@ -42,11 +43,12 @@ sys.meta_path.insert(0, Presser())
 
 @pytest.fixture(autouse=True)
 def _listening() -> Iterator[None]:
-    before = signal.getsignal(signal.SIGINT), sys.unraisablehook
+    before, hook = {number: signal.getsignal(number) for number in ENDING}, sys.unraisablehook
     listen()
     yield
-    signal.signal(signal.SIGINT, before[0])
-    sys.unraisablehook = before[1]
+    for number, handler in before.items():
+        signal.signal(number, handler)
+    sys.unraisablehook = hook
 
 
 @pytest.mark.parametrize("wakes", [True, False], ids=["", "on Windows, at the end of a short wait"])
@@ -69,6 +71,22 @@ def test_interrupt_dropped_in_a_destructor_is_raised_again(
         for _ in range(1 if wakes else 100):
             taken.acquire(timeout=PATIENCE_S if wakes else PATIENCE_S / 100)
     assert "ignored" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("number", ENDING)
+def test_each_ending_signal_raises_its_number_once(number: int) -> None:
+    with pytest.raises(KeyboardInterrupt) as raised:
+        signal.raise_signal(number)
+    assert raised.value.args == (number,)
+    # `timeout` sends SIGTERM twice, and the second must not cut off the answer.
+    for repeated in (signal.SIGTERM, signal.SIGHUP):
+        signal.raise_signal(repeated)
+
+
+def test_a_hangup_that_nohup_ignores_stays_ignored() -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    listen()
+    signal.raise_signal(signal.SIGHUP)
 
 
 def test_nested_shields_delay_an_interrupt_until_the_outermost_ends() -> None:
@@ -179,11 +197,19 @@ def test_interrupt_is_delayed_while_a_follower_starts_or_joins_its_thread(
     assert done == ["start", "join"]
 
 
-def test_interrupt_while_modules_are_imported_shows_no_traceback(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", ENDING)
+@pytest.mark.parametrize("form", ([], ["--json"], ["--ndjson"]))
+def test_signal_while_modules_are_imported_ends_the_command_with_its_json(
+    number: int, form: list[str], tmp_path: Path
+) -> None:
     (tmp_path / "sitecustomize.py").write_text(_PRESSES_WHILE_LOADING)
-    environ = {**environment(tmp_path, {}), "PYTHONPATH": f"{tmp_path}{os.pathsep}{Path.cwd()}"}
-    words = [sys.executable, "-m", "svc_cli", "config", "path"]
+    path = f"{tmp_path}{os.pathsep}{Path.cwd()}"
+    environ = {**environment(tmp_path, {}), "PYTHONPATH": path, "PRESSED": str(int(number))}
+    words = [sys.executable, "-m", "svc_cli", "config", "path", *form]
     ended = subprocess.run(words, env=environ, capture_output=True, text=True, timeout=60, check=False)
-    assert ended.returncode == -signal.SIGINT
-    assert ended.stdout == ""
+    assert ended.returncode == 128 + number
     assert ended.stderr == ""
+    if form:
+        assert json.loads(ended.stdout) == Interrupted.of(KeyboardInterrupt(number)).envelope()
+    else:
+        assert ended.stdout == ""

@@ -1,14 +1,12 @@
 """`svc watch …`: keeps buckets up to date with their folders while files change."""
 
-import signal
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 from queue import SimpleQueue
-from types import FrameType, TracebackType
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
 import typer
 
@@ -39,7 +37,7 @@ from svc_cli.commands.invocations import (
 )
 from svc_cli.console import Console
 from svc_cli.daemon.connections import connected
-from svc_cli.errors import PathMissing, UsageError, WaitTimedOut
+from svc_cli.errors import Interrupted, PathMissing, UsageError, WaitTimedOut
 from svc_cli.exits import Exit
 from svc_cli.given_files import absolute
 from svc_cli.sync.mappings import Added, Mapping, Ownership, is_same, name_of, refuse_overlaps, refuse_unreachable
@@ -108,10 +106,14 @@ def run(call: Invocation, flags: RunFlags) -> Exit:
     shared = {each.name: getattr(flags, each.name) for each in fields(RunFlags) if each.name != "stay"}
     engine = Engine(lambda: _connect(call, SyncFlags(**shared)), paths.state_dir(call.settings.environ))
     display, reporter = Display(call.console), Reporter(lambda: _connect_quietly(call))
-    with Termination() as termination, display, closing(engine), suppress(KeyboardInterrupt):
-        while True:
-            _watch(call, flags, engine, display, reporter)
-    code = Exit.DONE if termination.is_asked else Exit.INTERRUPTED
+    with display, closing(engine):
+        try:
+            while True:
+                _watch(call, flags, engine, display, reporter)
+        except KeyboardInterrupt as interrupt:
+            code = Interrupted.of(interrupt).exit
+    # A service is stopped by SIGTERM, and has not failed then.
+    code = Exit.DONE if code is Exit.TERMINATED else code
     summary = {"v": 1, "type": "watch.summary", "mappings": display.states, "exit_code": int(code)}
     call.console.show(summary, lambda: "")
     call.console.note("stopped; later changes are sent by the next `svc watch run` or `svc sync`.")
@@ -367,24 +369,3 @@ def _state(record: Record, value: Json) -> Json:
 def _as_json(mapping: Mapping, source: str | None = None) -> Json:
     value = {"mapping": mapping.name, **mapping.fields()}
     return value if source is None else {**value, "source": source}
-
-
-class Termination:
-    """Handles SIGTERM like Ctrl-C, but with exit code 0."""
-
-    def __init__(self) -> None:
-        self.is_asked = False
-
-    def __enter__(self) -> Self:
-        self._before = signal.signal(signal.SIGTERM, self)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        signal.signal(signal.SIGTERM, self._before)
-
-    def __call__(self, _number: int, _frame: FrameType | None) -> None:
-        """Interrupt the main thread."""
-        self.is_asked = True
-        raise KeyboardInterrupt

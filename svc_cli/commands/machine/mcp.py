@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from svc_cli import interrupts
 from svc_cli.commands.invocations import Invocation, command, new_app
 from svc_cli.console import is_terminal
 from svc_cli.errors import UsageError
@@ -50,7 +51,7 @@ def mcp(
     if is_terminal(sys.stdin):
         call.console.note("programs that speak MCP start this command, as in docs/how-to/agents.md. Ctrl-D ends it.")
     # The reading thread can't be interrupted, so let Ctrl-C end the process at once.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    interrupts.catch(signal.SIG_DFL)
     listed = servers.list_tools(takes_paths=bool(folders))
     try:
         asyncio.run(servers.serve_stdio(servers.build_server(listed, partial(run_tool, call.client, folders))))

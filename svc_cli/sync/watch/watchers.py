@@ -284,7 +284,7 @@ class Watcher:
         except (SvcError, sqlite3.Error, *UNFORESEEN) as raised:  # the other folders are watched on
             report, error = None, refused_by_system(raised) if isinstance(raised, OSError) else understood(raised)
         if isinstance(error, Interrupted):
-            raise KeyboardInterrupt
+            raise KeyboardInterrupt(error.exit - 128)
         if report is not None:
             counts = {action: count for action, count in report.counts.items() if count}
             facts = {"reason": reason, "duration_ms": report.duration_ms, "counts": counts}
