@@ -4,15 +4,13 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 
 from tests.acceptance import sync_folders
-from tests.acceptance.installations import Finished, Installation, wait_until
+from tests.acceptance.installations import Finished, Installation
 from tests.acceptance.sync_folders import BUCKET, counts, fill, list_held, withheld, write
 from tests.acceptance.watches import watching
-from tests.cli.odd_servers import serving
 from tests.conftest import UNLIMITED, MakeInstallation
 
 NAME = "handbook-docs"
@@ -204,9 +202,8 @@ NAMED_LINKS = [
 @pytest.mark.rule("trust.link")
 @pytest.mark.parametrize(
     ("typed", "mark"),
-    # What makes a folder a repository is asked in one place, for each verb.
-    [(typed, ".git/HEAD") for typed in NAMED_LINKS]
-    + [(typed, "svc.toml") for typed in NAMED_LINKS if typed.endswith((" linked", "linked/secret.md"))],
+    # What makes a folder a repository is asked in one place.
+    [*((typed, ".git/HEAD") for typed in NAMED_LINKS), ("sync linked", "svc.toml")],
 )
 def test_link_out_of_a_repository_is_not_followed_where_the_user_names_it(
     shared_installation: Installation, tmp_path: Path, typed: str, mark: str
@@ -229,8 +226,13 @@ def test_link_out_of_a_repository_is_not_followed_where_the_user_names_it(
 
 
 @pytest.mark.rule("trust.link")
-@pytest.mark.parametrize("typed", ["sync", "upload", "upload a.md", "diff"])
-@pytest.mark.parametrize("cwd", ["clone", "home/clone", "home/clone/inside", "plain"])
+@pytest.mark.parametrize(
+    ("typed", "cwd"),
+    [
+        *(("sync", cwd) for cwd in ("clone", "home/clone", "home/clone/inside", "plain")),
+        *((typed, "home/clone") for typed in ("upload", "upload a.md", "diff")),
+    ],
+)
 def test_links_above_and_inside_of_a_repository_or_without_one_are_followed(
     shared_installation: Installation, tmp_path: Path, typed: str, cwd: str
 ) -> None:
@@ -303,28 +305,3 @@ def test_folder_of_the_same_default_name_does_not_overwrite_another_folders_docu
     write(installation.root / "a" / "docs", "readme.md", "New words of a.")
     assert counts(run(installation, "docs", "-b", BUCKET, cwd="a")) == {"updated": 1}
     assert counts(run(installation, "docs", "-b", BUCKET, "--name", "docs", cwd="b")) == {"updated": 1}
-
-
-def test_program_that_takes_the_port_of_a_killed_daemon_gets_no_key_and_no_file(installation: Installation) -> None:
-    installation.environ["SVC_NO_AUTOSTART"] = "1"
-    folder = installation.root / "docs"
-    write(folder, "first.md", "The umber quay.")
-    port, health = urlsplit(installation.base_url).port or 0, installation.health()
-    assert health is not None
-    with (
-        installation.spawn_svc("events", "--follow", "--ndjson") as following,
-        watching(installation, "docs", "-b", BUCKET) as watch,
-    ):
-        try:
-            assert following.stdout is not None
-            assert following.stdout.readline()
-            installation.kill()
-            with serving(port) as impostor:
-                impostor.answer_health(health["installation_id"])
-                write(folder, "secret.md", "The grey mole.")
-                wait_until(lambda: len(impostor.requests) > 3, "the impostor is asked for a proof")
-                watch.wait_for_state("troubled")
-                assert {path for _, path, _ in impostor.requests} == {"/healthz"}
-                assert (impostor.keys_seen(), impostor.calls) == (set(), [])
-        finally:
-            following.kill()

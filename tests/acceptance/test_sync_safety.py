@@ -1,5 +1,6 @@
 """A sync removes no source if files only seem to be deleted; it reports the reason or stops."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -104,17 +105,6 @@ def test_prune_detaches_or_deletes_only_sources_of_deleted_files_and_only_on_req
     assert set(titles(installation)) == (ids.keys() - gone) | {"000/09.md/inside.md"}
 
 
-def test_new_failure_keeps_sources_of_deleted_files_until_the_next_sync(installation: Installation, docs: Path) -> None:
-    (docs / "000" / "07.md").unlink()
-    write(docs, "broken.pdf", b"%PDF-1.7\nnothing that a PDF has")
-    finished = sync(installation, *PRUNE)
-    assert (finished.exit, finished.json["counts"]["gone"], "000/07.md" in titles(installation)) == (3, 1, True)
-    assert withheld(finished) == [("newly_failed", 1, ["broken.pdf"])]
-    assert finished.json["notes"][-1] == finished.json["withheld"][0]["message"]
-    again = sync(installation, *PRUNE)
-    assert (again.exit, counts(again), withheld(again)) == (3, {"detached": 1, "unchanged": 39, "failed": 1}, [])
-
-
 @pytest.mark.rule("trust.default-name")
 def test_prune_for_another_folder_of_the_same_name_detaches_only_its_own_files(installation: Installation) -> None:
     for folder in ("a", "b"):
@@ -163,3 +153,23 @@ def test_two_mappings_in_one_bucket_do_not_affect_each_other(installation: Insta
     assert counts(sync(installation, *DETACH, folder="one")) == {"detached": 1, "unchanged": 1}
     assert counts(sync(installation, *DETACH, folder="two")) == {"unchanged": 2}
     assert titles(installation) == ["own.md", "own.md", "same.md"]
+
+
+def test_unreadable_subfolder_prevents_detaching_and_moving_sources(installation: Installation) -> None:
+    # Root can read everything, so a path that is too long to be opened makes the folder unreadable.
+    folder = fill(installation.root / "docs", 15)
+    assert sync(installation, *PRUNE).exit == 0
+    here = os.open(folder, os.O_RDONLY)
+    for _ in range(20):
+        os.mkdir("d" * 250, dir_fd=here)
+        there = os.open("d" * 250, os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = there
+    os.close(here)
+    (folder / "000" / "03.md").rename(folder / "elsewhere.md")
+    finished = sync(installation, *PRUNE)
+    assert finished.json["counts"]["detached"] == finished.json["counts"]["moved"] == 0
+    assert "some folders could not be read" in " ".join(finished.json["notes"])
+    assert [(code, files) for code, files, _ in withheld(finished)] == [("folder_unreadable", 1)]
+    assert finished.failure == (3, "svc_file_unreadable")
+    assert "000/03.md" in titles(installation)

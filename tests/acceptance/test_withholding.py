@@ -1,13 +1,15 @@
 """Sources of deleted files are removed despite a failing file, and each withheld removal is reported with its cause."""
 
 import json
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.acceptance.installations import Installation, wait_until
-from tests.acceptance.sync_folders import BUCKET, counts, found, items, sync, titles, unreadable, withheld, write
+from tests.acceptance.installations import COMMAND_TIMEOUT_S, Installation, wait_until
+from tests.acceptance.proxies import held
+from tests.acceptance.sync_folders import BUCKET, counts, fill, found, items, sync, titles, unreadable, withheld, write
 from tests.acceptance.watches import Watch, run_state, watching
 from tests.samples import make_corrupt_docx, make_docx
 
@@ -106,3 +108,20 @@ def test_unreadable_or_not_yet_indexed_file_withholds_removals_until_the_next_sy
     first, second = (sync(installation, *PRUNE, "--wait", "accepted") for _ in range(2))
     assert (withheld(first), counts(first).get("detached")) == ([("not_indexed", 1, ["d.docx"])], None)
     assert (withheld(second), counts(second)["detached"]) == ([], 1)
+
+
+def test_interrupted_sync_reports_the_removals_that_it_has_not_done(installation: Installation) -> None:
+    fill(installation.root / "docs", 100)
+    words = (*PRUNE, "--max-delete", "99")
+    assert counts(sync(installation, *words)) == {"created": 100}
+    for path in sorted((installation.root / "docs").rglob("*.md"))[1:]:
+        path.unlink()
+    with held(installation, 9000, "sync", "docs", "-b", BUCKET, *words) as running:
+        running.send_signal(signal.SIGINT)
+        out, _ = running.communicate(timeout=COMMAND_TIMEOUT_S)
+    report = json.loads(out)
+    assert "counts" in report, (running.returncode, out)
+    detached, gone = report["counts"]["detached"], report["counts"]["gone"]
+    assert (running.returncode, detached + gone) == (130, 99)
+    assert [(each["code"], each["files"]) for each in report["withheld"]] == [("ended_early", gone)]
+    assert "the sync ended early" in report["withheld"][0]["message"]

@@ -128,9 +128,9 @@ def test_missing_engine_library_is_reported_with_the_extra_to_install() -> None:
     assert [line.count("[cluster]") for line in lines] == [1, 1, 1], ended.stdout + ended.stderr
 
 
-def test_embedded_engines_import_no_cluster_library() -> None:
-    loaded = "sorted({'psycopg', 'obstore', 'pymilvus', 'grpc'} & set(sys.modules))"
-    program = f"import sys, svc_daemon.server.server; print({loaded})"
+def test_server_and_command_line_import_no_library_of_a_cluster_or_of_mcp() -> None:
+    unwanted = {"psycopg", "obstore", "pymilvus", "grpc", "mcp", "mcp_types", "svc_daemon.tools.catalogue"}
+    program = f"import sys, svc_daemon.server.server, svc_cli.app; print(sorted({unwanted} & set(sys.modules)))"
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert ended.stdout == "[]\n"
 
