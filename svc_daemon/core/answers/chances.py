@@ -285,7 +285,7 @@ class Judge:
                 yield "number_own" if any(map(str.isdigit, group[0].text)) else "name_own", 1.0 / len(asked.groups)
         for has_digit, place in scored.apart:
             yield f"{'number' if has_digit else 'name'}_{place.name.lower()}", 1.0
-        cell = statement.subject.lower()
+        cell = statement.subject.lower().strip("`*\"'")
         yield "subject", float(any(cell in (low := need.text.lower(), low.rpartition(" ")[2]) for need in asked.needs))
         passage = asked.passages[scored.passage]
         yield "rank", scored.passage / max(len(self.worthy), _PASSAGES)

@@ -183,7 +183,7 @@ _GROUPS = (
     "improve improvement, increase rise raise grow growth up, decrease fall drop decline reduce reduction down, "
     "average mean, percent percentage share proportion, population inhabitants residents people, resident inhabitant "
     "live, king queen, university college, kindergarten nursery, grade class year, subject course, thesis "
-    "dissertation, credit credits point points ects, semester term "
+    "dissertation, credit credits point points ects, semester term, issue issued date dated "
 )
 
 #: Pairs of groups of words that say the opposite of each other.

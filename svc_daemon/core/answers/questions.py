@@ -90,7 +90,8 @@ _ASKED_SHAPES = (
 )
 _COUNTS = re.compile(
     r"\b(?:(?:how many|(?:^|(?:the|total) )number of|wie viele?|combien de|cuánt[oa]s) (\w+)|how much (\w+)|"
-    r"(number|code|id|serial|address|ip|pin)\b)"
+    # "Exit code 11" and "the code ISK" name something.
+    r"(number|code|id|serial|address|ip|pin)\b(?!\W+[\w-]*\d| \w+\W*$))"
 )
 #: Of what is counted or numbered, what may be without digits.
 _CODES = frozenset(("code", "id", "address", "serial"))

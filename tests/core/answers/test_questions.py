@@ -99,8 +99,21 @@ OPTIONS = passage(
     "-v, --invert-match\n        Select the other lines.\n\n-V, --version\n        Print the number.\n",
     title="tool",
 )
+EXITS = passage(
+    "11 | a safety stop\n12 | cancelled\n\n`SVC_LIMIT_TAGS` | most tags of a source | 20\n`SVC_LIMIT_KEYS` | most keys | 50",
+    headings=("Exit codes",),
+    title="reference",
+)
 #: A passage, a question, and what the answer begins with.
 ANSWERED = [
+    # A code that only names something, the subject of a row in code's type, and a date without a verb.
+    (EXITS, "what does exit code 11 mean", "11 | a safety stop"),
+    (EXITS, "what is SVC_LIMIT_TAGS", "`SVC_LIMIT_TAGS` | most tags"),
+    (
+        passage("Invoice INV-2291\n\nDate: 14 March 2026\nDue: 30 days net"),
+        "When was INV-2291 issued?",
+        "Date: 14 March",
+    ),
     # What is a code without digits; the row, or the record, of a plain word in capitals.
     (COUNTRIES, "What is the code of Poland?", "PL,Poland"),
     (SETTINGS, "What is the default of CACHE?", "default: 512 [1]"),
