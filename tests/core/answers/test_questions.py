@@ -100,7 +100,7 @@ OPTIONS = passage(
     title="tool",
 )
 EXITS = passage(
-    "11 | a safety stop\n12 | cancelled\n\n`SVC_LIMIT_TAGS` | most tags of a source | 20\n`SVC_LIMIT_KEYS` | most keys | 50",
+    "11 | a safety stop\n12 | cancelled\n\n`SVC_LIMIT_TAGS` | most tags | 20\n`SVC_LIMIT_KEYS` | most keys | 50",
     headings=("Exit codes",),
     title="reference",
 )
