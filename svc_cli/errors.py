@@ -258,6 +258,7 @@ HINTS: dict[str, str] = {
     "agent_exists": "`svc agent set` changes it.",
     "agent_limit_reached": "`svc agent rm AGENT` deletes an agent that you no longer need.",
     "bucket_slug_exists": "`svc bucket ls --all` shows it; choose another slug, or restore an archived bucket.",
+    "batch_not_found": "a batch is named by its complete id, as `--json` of an upload shows it in `batch_ids`.",
     "key_not_found": "`svc key ls` shows the keys that this one may revoke.",
     "source_not_found": "`svc source ls -b BUCKET` shows the sources of a bucket.",
     "bucket_store_indexing_pending": "`svc status -b BUCKET` shows what is being indexed; `svc upload` adds files.",

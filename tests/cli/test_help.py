@@ -9,6 +9,7 @@ import pytest
 from typer.main import get_command
 
 from svc_cli.app import build
+from svc_cli.client.source_lookups import LEAST_LENGTH, is_id, is_whole_id
 from svc_cli.commands.help_pages import MORE
 from svc_cli.commands.parameters import Flags
 from svc_daemon.command.main import app as daemon_app
@@ -95,6 +96,16 @@ def test_examples_can_be_parsed() -> None:
             name, command, rest = command.resolve_command(context, rest)
             assert command is not None, (example, name)
         assert command.make_context(name, list(rest), parent=context).params is not None, example
+
+
+def test_ids_in_examples_are_of_a_length_that_names_one_object() -> None:
+    lines = [line for each in EVERY.values() for line in (getattr(each, "epilog", None) or "").splitlines()]
+    words = [word for line in lines for word in line.split() if is_id(word, "(?:src|bat|key|evt)_")]
+    assert any(word.startswith("bat_") for word in words)
+    for word in words:
+        assert len(word) >= len("src_") + LEAST_LENGTH, word
+        # The service lists no batches, so that their ids can't be completed.
+        assert not word.startswith("bat_") or is_whole_id(word, "bat_"), word
 
 
 @pytest.mark.parametrize("name", ("search", "ask"))

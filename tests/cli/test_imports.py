@@ -290,7 +290,9 @@ def test_batches_are_shown_and_waited_for(here: RunSvc) -> None:
     (mixed,) = here("upload", *names, "broken.pdf", "-b", "mixed", "--json").json["batch_ids"]
     assert here("wait", mixed, "--json").failure == (3, "svc_some_failed")
     assert here("batch", "show", "bat_missing").exit == 5
-    assert here("wait", "bat_missing", "--json").failure == (5, "batch_not_found")
+    missing = here("wait", "bat_missing", "--json")
+    assert missing.failure == (5, "batch_not_found")
+    assert "complete id" in missing.json["error"]["hint"]
 
 
 def test_a_password_in_an_address_is_refused_and_not_printed(here: RunSvc, bucket: str) -> None:

@@ -70,6 +70,10 @@ def fit(text: str, height: int) -> str:
 
 app = new_app()
 
+#: How `status` and `wait` take what they show or wait for.
+NAMED = typer.Argument(
+    metavar="SOURCE|BATCH", help="A source by id, id prefix, title or file name, or a batch by its complete id."
+)
 
 #: Minimum seconds between two updates of `--watch`.
 WATCH_INTERVAL_S = 1.0
@@ -88,10 +92,7 @@ MOST_ROWS = 30
 )
 def status(
     call: Invocation,
-    source: Annotated[
-        str | None,
-        typer.Argument(metavar="SOURCE|BATCH", help="A source by id, id prefix, title or file name, or a batch by id."),
-    ] = None,
+    source: Annotated[str | None, NAMED] = None,
     bucket: Annotated[
         str | None,
         typer.Option("--bucket", "-b", metavar="BUCKET", help="Show this bucket, or look for SOURCE in it."),

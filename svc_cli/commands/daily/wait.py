@@ -3,10 +3,9 @@
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from svc_cli.client.source_lookups import find_source, is_id
 from svc_cli.client.waiting import GONE, Watch, look_up, wait_for_batches, wait_until_settled
+from svc_cli.commands.daily.status import NAMED
 from svc_cli.commands.invocations import Invocation, SourceBucketOption, TimeoutOption, command, new_app, parse_duration
 from svc_cli.commands.nouns.batches import BATCH_PREFIX
 from svc_cli.errors import WaitTimedOut, whole_error
@@ -65,13 +64,15 @@ class _Waited:
         return {**summary, "error": error} if error else summary
 
 
-@command(app, "wait", "svc wait docs/leave.md -b handbook", "svc wait src_01k3 bat_01k3zq8q4y7x --timeout 5m")
+@command(
+    app,
+    "wait",
+    "svc wait docs/leave.md -b handbook",
+    "svc wait src_01k3zq8q4y7x bat_01k3zq8q4y7xd2m9q0r8s5t6vw --timeout 5m",
+)
 def wait(
     call: Invocation,
-    sources: Annotated[
-        list[str],
-        typer.Argument(metavar="SOURCE|BATCH", help="Sources by id, id prefix, title or file name, and batches by id."),
-    ],
+    sources: Annotated[list[str], NAMED],
     bucket: SourceBucketOption = None,
     timeout: TimeoutOption = None,
 ) -> Exit:

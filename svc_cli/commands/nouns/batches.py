@@ -21,10 +21,10 @@ def group() -> None:
     # Without a callback, Typer would replace a group of only one command with that command.
 
 
-@command(app, "show", "svc batch show bat_01k3zq8q4y7x --items")
+@command(app, "show", "svc batch show bat_01k3zq8q4y7xd2m9q0r8s5t6vw --items")
 def show(
     call: Invocation,
-    batch: Annotated[str, typer.Argument(metavar="BATCH", help="The id of the batch.")],
+    batch: Annotated[str, typer.Argument(metavar="BATCH", help="The complete id of the batch.")],
     items: Annotated[bool, typer.Option("--items", help="Also list each file of the batch.")] = False,
 ) -> None:
     """Show how many files of a batch are ready, pending or failed."""

@@ -72,7 +72,7 @@ def ls(call: Invocation, flags: SourceListFlags) -> None:
         call.console.note(f"there is more: --after {answer['last_id']}")
 
 
-@command(app, "show", "svc source show docs/leave.md -b handbook", "svc source show src_01k3")
+@command(app, "show", "svc source show docs/leave.md -b handbook", "svc source show src_01k3zq8q4y7x")
 def show(
     call: Invocation,
     source: SourceArgument,
@@ -87,7 +87,7 @@ def show(
     call.console.show(answer, lambda: render_source(call.console, answer))
 
 
-@command(app, "text", "svc source text docs/leave.md -b handbook", "svc source text src_01k3 --chunks")
+@command(app, "text", "svc source text docs/leave.md -b handbook", "svc source text src_01k3zq8q4y7x --chunks")
 def text(
     call: Invocation,
     source: SourceArgument,
