@@ -6,7 +6,7 @@ import ssl
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from urllib.parse import urlsplit
@@ -19,6 +19,7 @@ from svc_cli.client.connection_pools import ConnectionPool
 from svc_cli.client.retries import RetryPolicy
 from svc_cli.daemon.probes import tls_context
 from svc_cli.errors import UsageError
+from svc_cli.http_responses import OddResponse
 from tests.acceptance.installations import PATIENCE_S
 from tests.cli.odd_servers import serving
 
@@ -148,3 +149,22 @@ def _shake_hands(listener: socket.socket, tls: ssl.SSLContext) -> None:
     connection, _ = listener.accept()
     with pytest.raises(OSError), closing(connection):
         tls.wrap_socket(connection, True)
+
+
+def test_response_that_trickles_in_forever_ends_at_the_time_limit() -> None:
+    listener, is_over = socket.create_server(("127.0.0.1", 0)), threading.Event()
+
+    def drip() -> None:
+        connection, _ = listener.accept()
+        with closing(connection), suppress(OSError):
+            while not is_over.wait(0.02):
+                connection.sendall(b"H")
+
+    thread = threading.Thread(target=drip, daemon=True)
+    thread.start()
+    address = urlsplit(f"http://127.0.0.1:{listener.getsockname()[1]}/")
+    with closing(listener), closing(ConnectionPool(PATIENCE_S, ssl.create_default_context)) as connections:
+        with pytest.raises(OddResponse), connections.exchange("GET", address, None, {}, PATIENCE_S, 0.3):
+            pass
+        is_over.set()
+        thread.join(PATIENCE_S)
