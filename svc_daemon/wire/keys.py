@@ -21,6 +21,15 @@ class KeyFields(ScopedBody):
 
     scopes: ClassVar[Mapping[str, str]] = {BUCKETS: "buckets", AGENT: "models"}
     plain_scopes: ClassVar[Mapping[str, str]] = dict.fromkeys(("agents", "model", "allowedmodels"), AGENT)
+    #: What may be meant to limit the key in time or rights.
+    foreign_scopes: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        (
+            *("expire", "expires", "expireat", "expiresat", "expiresin", "expiry", "expiration", "ttl"),
+            *("capability", "right", "rights", "permission", "permissions", "role", "roles"),
+        ),
+        "limits",
+    )
+    refusal: ClassVar[str] = "There is no such field. A key is limited by `capabilities` or `preset`, and `expires_at`."
 
     name: KeyName
     #: A named set of capabilities: `admin`, `ingest` or `read`.

@@ -152,6 +152,20 @@ _FOREIGN = {spelled for names in FOREIGN.values() for name in names for spelled 
 }
 
 
+#: Names of which a misspelled one is known for what it means.
+_LONG = tuple(name for name in _KINDS if len(name) >= len("agent"))
+
+
+def is_slip(name: str, meant: str) -> bool:
+    """Return whether one letter that is missing, added, wrong or in the place of the next makes the difference."""
+    start = next((number for number, pair in enumerate(zip(name, meant, strict=False)) if pair[0] != pair[1]), None)
+    if start is None:
+        return abs(len(name) - len(meant)) == 1
+    sent, right = name[start:], meant[start:]
+    is_swapped = sent[:2] == right[:2][::-1] and sent[2:] == right[2:]
+    return is_swapped or sent[1:] in (right, right[1:]) or sent == right[1:]
+
+
 def bare(name: str) -> str:
     """Reduce a name to its letters and digits."""
     return "".join(filter(str.isalnum, unicodedata.normalize("NFKC", name).casefold()))
@@ -182,7 +196,8 @@ class ScopedBody(RequestBody):
         """Return whether a field with this name would limit the search, even if this body doesn't accept the field."""
         named = bare(name)
         known = named in _KINDS or named in {*_FOREIGN, *cls.foreign_scopes, *cls.plain_scopes}
-        return (known or _HINTS.search(named) is not None) and named not in cls.unscoped
+        hinted = known or _HINTS.search(named) is not None or any(is_slip(named, each) for each in _LONG)
+        return hinted and named not in cls.unscoped
 
     @model_validator(mode="before")
     @classmethod

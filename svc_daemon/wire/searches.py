@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 from typing_extensions import TypedDict
 
 from svc_daemon.wire.requests import AGENT, BUCKETS, FILTERS, SOURCES, TAGS, NoDryRunBody, ScopedBody
@@ -16,8 +16,10 @@ class SearchRequest(ScopedBody):
     """Body of `POST /v1/search`.
 
     Fields that would limit the search are never ignored. Synonyms, such as `bucket: "a"` for `buckets: ["a"]`, are
-    accepted. Fields of other services, such as `vector_store_ids`, are refused.
+    accepted. Fields of other services, such as `vector_store_ids`, are refused. `warnings` names other unknown fields.
     """
+
+    model_config = ConfigDict(extra="allow")
 
     scopes: ClassVar[Mapping[str, str]] = SEARCH_SCOPES
     plain_scopes: ClassVar[Mapping[str, str]] = {"model": AGENT}

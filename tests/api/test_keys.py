@@ -99,6 +99,8 @@ WRONG: dict[str, list[dict[str, Any]]] = {
     "buckets": [{"buckets": []}, {"buckets": "inbox"}],
     "models": [{"models": []}],
     "expires_at": [{"expires_at": moment} for moment in ("2020-01-01T00:00:00Z", 4102444800)],
+    "bukets": [{"bukets": ["inbox"]}],
+    "expires": [{"expires": "2099-01-01T00:00:00Z"}],
 }
 
 

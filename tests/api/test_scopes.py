@@ -19,6 +19,7 @@ NAMES = sorted({*SPELLED, *(name for table in (PLAIN, FOREIGN) for names in tabl
 OTHERS = (
     "bucket_name", "bucketNames", "allowed_buckets", "exclude_buckets", "buckets[]", "bucket.id", "Buckets ", "bkts",
     "bucket\u200b", "\uff42ucket", "source_name", "dataSources", "file_name", "filename", "filterBy", "tags_any",
+    "bukets", "source_idd", "souce", "fliters", "agnet_",
 )  # fmt: skip
 #: `store` is another field of OpenAI's API, and `file` is a part of a message.
 NAMES.remove("store")

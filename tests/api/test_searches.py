@@ -113,10 +113,12 @@ def test_invalid_search_is_refused_with_the_path_of_the_field(filled: Daemon) ->
             assert refused_field(filled.ask("POST", "/v1/search", json=body)) == path, value
 
 
-def test_null_and_unknown_fields_are_ignored(filled: Daemon) -> None:
+def test_null_fields_are_ignored_and_unknown_ones_named(filled: Daemon) -> None:
     fields = ("buckets", "source_ids", "filters", "tags", "max_num_results", "mode", "score_threshold", "explain")
     nothing: dict[str, Any] = dict.fromkeys(fields)
-    assert names(filled, **nothing, colour="red") == ALL
+    page = body_of(filled.search("grey", **nothing, shape=None, colour="red", **{"x" * 99: 1}))
+    assert {result["filename"] for result in page["data"]} == ALL
+    assert page["warnings"][-1] == f"A search has no such field, so this had no effect: colour, {'x' * 40}."
 
 
 def test_page_has_at_most_the_requested_number_of_results(filled: Daemon) -> None:

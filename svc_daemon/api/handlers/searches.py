@@ -37,6 +37,10 @@ SINGLES: dict[str, Callable[[str], Any]] = {
 }
 
 
+#: How much of unknown names a warning has.
+_SHOWN_FIELDS, _SHOWN_CHARACTERS = 5, 40
+
+
 async def post(request: Request) -> Response:
     key = caller(request, api_keys.SEARCH)
     return await _answer(request, key, await body_of(request, wire.SearchRequest))
@@ -57,13 +61,16 @@ async def get(request: Request) -> Response:
 
 async def _answer(request: Request, key: KeyRow, asked: wire.SearchRequest) -> Response:
     results = await search(context_of(request), key, asked)
+    unknown = sorted(asked.model_extra or ())
+    named = ", ".join(name[:_SHOWN_CHARACTERS] for name in unknown[:_SHOWN_FIELDS])
+    unheeded = [f"A search has no such field, so this had no effect: {named}."] if unknown else []
     page = {
         "object": "search_results.page",
         "query": asked.query,
         "agent": asked.agent,
         "data": [_result(found, explain=asked.explain) for found in results.found],
         "has_more": results.has_more,
-        "warnings": list(results.warnings),
+        "warnings": [*results.warnings, *unheeded],
         "suggestions": [wire.SuggestedWord(word=each.word, instead=each.instead) for each in results.suggestions],
     }
     return respond(request, page)

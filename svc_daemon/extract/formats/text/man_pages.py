@@ -183,12 +183,12 @@ def show(line: str, strings: Mapping[str, str]) -> str:
         name = found["two"] or found["long"] or found["string"] or ""
         if found[0].startswith("\\*") and name in strings:
             return strings[name]
-        return _CHARACTERS.get(name) or _find_letter(name)
+        return _CHARACTERS.get(name) or find_letter(name)
 
     return _ESCAPES.sub(escaped, line) if "\\" in line else line
 
 
-def _find_letter(name: str) -> str:
+def find_letter(name: str) -> str:
     """Return the letter with a sign, or with a code point, that has this name; empty if none."""
     if code_point := _CODE_POINT.fullmatch(name):
         return chr(int(code_point[1], 16))
