@@ -33,12 +33,16 @@ OWN = 2.0
 MOST_NAMED = 32
 ASKING = frozenset(map(stem_of, ["show", "give", "list", "find", "name", "tell", "say", "please", "many", "much"]))
 
-_MONEY = r"price|\bcost(?:s|ing)?\b|fee\b|how much (?:is|are|was|were|does|do|did|money)|pay|charge|expensive|fare\b"
+_MONEY = r"price|\bcost(?:s|ing)?\b|fee\b|how much money|pay|charge|expensive|fare\b"
 _MONEY += (
     r"|toll\b|budget|\brent\b|deposit|\bfine\b|penalty|\btax|salary|wage|\bkostet|preis\b|\bprix\b|precio|\bcuesta"
 )
 _MONEY += (
     r"|combien coût|quanto costa|wat kost|\b(?:grand |invoice )?total of (?:the )?(?:invoice|bill|order|quote|offer)\b"
+)
+#: What asks for money, too, unless it says what else it asks for.
+_HOW_MUCH = re.compile(
+    r"how much (?:is|are|was|were|does|do|did)\b(?!.*\b(?:weigh|carry|hold|contain|use|consume|produce|need|lift|draw)\b)"
 )
 _DURATION = r"how long|duration|how soon|how quick|how often|interval|how late"
 _DURATION += r"|wie lange|combien de temps|cuánto tiempo|quanto tempo|hoe lang"
@@ -111,7 +115,8 @@ _SPELLED = "first second third fourth fifth sixth seventh eighth ninth tenth".sp
 ORDER = {form: at for at, word in enumerate(_SPELLED, 1) for form in (word, f"{at}th")}
 ORDER |= {"1st": 1, "2nd": 2, "3rd": 3}
 _ORDINALS = "|".join(ORDER)
-_SOME_AMOUNT = re.compile(r"(?<![\w-])\d|\b(?:no|none|nothing|never|free(?!-))\b", re.IGNORECASE)
+_NO_AMOUNT = re.compile(r"\b(?:no|none|nothing|never|free(?!-))\b", re.IGNORECASE)
+_SOME_AMOUNT = re.compile(rf"(?<![\w-])\d|{_NO_AMOUNT.pattern}", re.IGNORECASE)
 _NO_WORDS = re.compile(r"[\W_]+")
 _ORDERED = re.compile(rf"\b({_ORDINALS}) ([^\W\d_]+)")
 _AUXILIARY = re.compile(
@@ -187,6 +192,8 @@ def measure_of(question: str) -> Measure | None:
         return None
     parts = _TWO_PARTS.search(question)
     is_two = parts and (parts[0][0] != "," or _BEGINS.match(question))
+    if not (found or shapes or counted) and _HOW_MUCH.search(question):
+        found = [_ASKED_UNITS[0][1:]]
     if not (found or shapes or counted) or is_two:
         return None
     names = (*(name for name, _ in (*found, *shapes) if name),)
@@ -323,7 +330,11 @@ class Question:
             return False
         text = self.numbers.sub(" ", statement.text) if self.numbers else statement.text
         text = without_names(text, is_plain=not self.measure.shapes)
-        return bool(_SOME_AMOUNT.search(text) or reading_of(text).counted)
+        found = reading_of(text).quantities
+        if self.measure.units and found and all(each.unit for each in found):
+            # Only amounts of other kinds: "£14" says no weight.
+            return _NO_AMOUNT.search(text) is not None
+        return bool(_SOME_AMOUNT.search(text) or found)
 
     def is_replaced(self, statement: Statement) -> bool:
         """Return whether a row's name has another word in the place of one asked for: white paint for blue."""

@@ -238,6 +238,8 @@ def test_the_statement_about_what_is_asked_answers(read: Passage, question: str,
         (passage("The release team writes each week.", release=2.0, team=2.0), "release-team email"),
         # Each sentence below the heading answers as little as the others.
         (STUDY, "mood of the old bridge in study 4"),
+        # What a cat costs is no weight.
+        (passage("Tilda | £14.50\nMog | £13.00", headings=("cat, night",), title="cats"), "How much does Tilda weigh?"),
         # An empty cell, and an empty value.
         (TICKETS, "How many minutes were spent on HD-32?"),
         (TICKETS, "How many minutes were spent on HD-35?"),
