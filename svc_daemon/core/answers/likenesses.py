@@ -198,7 +198,8 @@ _OPPOSED = (
     "/ mother, son / daughter, brother / sister, husband / wife, hot warm / cold, wet / dry, front / rear back, "
     "deposit / rent, win won winner / lose lost loser, birth born / death died, employer / employee, sent send sender "
     "/ receive received recipient, order ordered / deliver delivered, approve approved / reject rejected, increase / "
-    "decrease, member / guest nonmember visitor "
+    "decrease, member / guest nonmember visitor, water / electricity gas, gold / silver bronze platinum, silver / gold "
+    "bronze platinum, bronze / gold silver platinum, platinum / gold silver bronze "
 )
 OPPOSITES = [tuple(frozenset(map(stem_of, side.split())) for side in pair.split("/")) for pair in _OPPOSED.split(",")]
 

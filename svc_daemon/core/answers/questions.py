@@ -42,7 +42,8 @@ _MONEY += (
 )
 #: What asks for money, too, unless it says what else it asks for.
 _HOW_MUCH = re.compile(
-    r"how much (?:is|are|was|were|does|do|did)\b(?!.*\b(?:weigh|carry|hold|contain|use|consume|produce|need|lift|draw)\b)"
+    r"how much (?:is|are|was|were|does|do|did)\b"
+    r"(?!.*\b(?:weigh|carry|hold|contain|use|consume|produce|need|lift|draw)\b)"
 )
 _DURATION = r"how long|duration|how soon|how quick|how often|interval|how late"
 _DURATION += r"|wie lange|combien de temps|cuánto tiempo|quanto tempo|hoe lang"
