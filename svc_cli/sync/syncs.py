@@ -12,7 +12,7 @@ A full sync:
 A sync of touched paths trusts the sync index. It removes nothing from the bucket: that is safe only after a full walk.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -22,7 +22,7 @@ from svc_cli.errors import HINTS, NOTHING, ApiError, FileRefused, PathMissing, W
 from svc_cli.progress import Progress, Silent
 from svc_cli.sync.apply import SyncQueue, apply, record, wait
 from svc_cli.sync.comparing import Comparison
-from svc_cli.sync.index import BUCKET_ID, ROOT, Index, hold
+from svc_cli.sync.index import BUCKET_ID, ROOT, FileRow, Index, hold
 from svc_cli.sync.mappings import Mapping
 from svc_cli.sync.plan import Holdings
 from svc_cli.sync.removing import remove
@@ -31,7 +31,7 @@ from svc_cli.sync.safety import Cause, Withheld, refuse_lost_root, refuse_new_wa
 from svc_cli.transfer.ignores import inherit
 from svc_cli.transfer.reports import ReportItem
 from svc_cli.transfer.rooted_files import Root
-from svc_cli.transfer.skips import LEFTOVER
+from svc_cli.transfer.skips import IN_UNREAD_FOLDER, LEFTOVER
 from svc_cli.transfer.snapshots import FolderPart, Snapshot, why_nothing
 from svc_cli.transfer.uploads import find_or_create
 from svc_daemon.wire import JsonMapping
@@ -180,21 +180,34 @@ def _report_left_out(run: SyncRun, comparison: Comparison) -> None:
         # Ignored files, of which there may be thousands, are only counted.
         if skip.reason not in EXPECTED:
             run.on_item(item)
-    answering = [row for row in comparison.left_out if row.source_id is not None]
+    unread = {skip.path for skip in comparison.snapshot.skips if skip.error_code is not None}
+    folders = tuple(path for path in unread if path.endswith("/"))
+    answering: list[FileRow] = []
+    unseen: list[FileRow] = []
+    for row in comparison.left_out:
+        if row.source_id is not None:
+            # Whether what can't be read is still there is unknown.
+            (unseen if row.path in unread or row.path.startswith(folders) else answering).append(row)
+    _report_staying(report, unseen, IN_UNREAD_FOLDER, "in the bucket, but can't be read here: nothing was changed.")
     if run.options.prunes_left_out:
         comparison.gone += answering
         comparison.left_out = [row for row in comparison.left_out if row.source_id is None]
         for row in answering:  # what becomes of its source is reported later
             report.items.pop(row.path, None)
         return
-    for row in answering:
+    left_out = "now left out, but still in the bucket: --prune-left-out."
+    _report_staying(report, answering, "left out with its folder", left_out)
+
+
+def _report_staying(report: SyncReport, rows: Sequence[FileRow], reason: str, remark: str) -> None:
+    """Report files that the walk has not met, and whose sources stay."""
+    for row in rows:
         known = report.items.get(row.path)
-        item = known or ReportItem(path=row.path, action="skipped", reason="left out with its folder")
+        item = known or ReportItem(path=row.path, action="skipped", reason=reason)
         item.source_id, item.ready = row.source_id, True
         report.add(item)
-    if answering:
-        said = "1 file is" if len(answering) == 1 else f"{len(answering)} files are"
-        report.remarks.append(f"{said} now left out, but still in the bucket: --prune-left-out.")
+    if rows:
+        report.remarks.append(f"{'1 file is' if len(rows) == 1 else f'{len(rows)} files are'} {remark}")
 
 
 def _finish(run: SyncRun, bucket_id: str, comparison: Comparison, known: Holdings, *, is_moved: bool) -> None:

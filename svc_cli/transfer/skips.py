@@ -22,6 +22,7 @@ EMPTY_PICTURE = "picture without text"
 _PICTURE_EXTRA = "ocr"
 _PICTURES = frozenset({".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp"})
 SPELLED_TWICE = "another file has the same name in a different Unicode spelling"
+IN_UNREAD_FOLDER = "its folder can't be read"
 #: What programs leave behind for a while, or for themselves.
 LEFTOVER = "left behind by a program"
 #: Lock, swap, backup, auto-save and part files of common programs, and what file managers write.
@@ -64,6 +65,7 @@ CODES = {
     NameFlaw.INVISIBLE: "name_invisible",
     SPELLED_TWICE: "name_taken",
     "left out with its folder": "folder_left_out",
+    IN_UNREAD_FOLDER: "folder_unreadable",
 }
 
 

@@ -1,6 +1,7 @@
 """A sync removes no source if files only seem to be deleted; it reports the reason or stops."""
 
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,7 +9,19 @@ import pytest
 
 from tests.acceptance import sync_folders
 from tests.acceptance.installations import Installation
-from tests.acceptance.sync_folders import BUCKET, counts, fill, list_held, moved_away, sync, titles, withheld, write
+from tests.acceptance.sync_folders import (
+    BUCKET,
+    WITHOUT_ROOTS_RIGHTS,
+    counts,
+    fill,
+    items,
+    list_held,
+    moved_away,
+    sync,
+    titles,
+    withheld,
+    write,
+)
 
 DETACH = ("--prune", "detach")
 PRUNE = (*DETACH, "--name", "docs")
@@ -153,6 +166,25 @@ def test_two_mappings_in_one_bucket_do_not_affect_each_other(installation: Insta
     assert counts(sync(installation, *DETACH, folder="one")) == {"detached": 1, "unchanged": 1}
     assert counts(sync(installation, *DETACH, folder="two")) == {"unchanged": 2}
     assert titles(installation) == ["own.md", "own.md", "same.md"]
+
+
+def test_files_of_a_folder_that_cannot_be_read_are_neither_gone_nor_left_out(installation: Installation) -> None:
+    folder = fill(installation.root / "docs", 3)
+    write(folder, "deep/in/a.md", "Words.")
+    write(folder, "gone.md", "Other words.")
+    assert sync(installation, *PRUNE).exit == 0
+    (folder / "gone.md").unlink()
+    (folder / "deep").chmod(0)
+    words = ("sync", "docs", "-b", BUCKET, "--json", "--prune-left-out")
+    finished = installation.run(sys.executable, "-c", WITHOUT_ROOTS_RIGHTS, *words)
+    (folder / "deep").chmod(0o755)
+    assert finished.failure == (3, "svc_file_unreadable")
+    seen = {path: (item["action"], item["reason_code"]) for path, item in items(finished).items()}
+    assert seen["deep/in/a.md"] == ("skipped", "folder_unreadable")
+    assert "1 file is in the bucket, but can't be read here: nothing was changed." in finished.json["notes"]
+    assert withheld(finished) == [("folder_unreadable", 1, ["deep/"])]
+    assert "prune-left-out" not in " ".join(finished.json["notes"])
+    assert titles(installation)[-2:] == ["deep/in/a.md", "gone.md"]
 
 
 def test_unreadable_subfolder_prevents_detaching_and_moving_sources(installation: Installation) -> None:
