@@ -53,8 +53,7 @@ def put(provider: SearchProvider, source_id: str, *texts: str, team_id: str = TE
 
 def put_each(provider: SearchProvider, **texts: str) -> None:
     """Put a document of one text under each name, into no bucket."""
-    for source_id, text in texts.items():
-        put(provider, source_id, text)
+    provider.put_documents(TEAM, [make_document(source_id, text) for source_id, text in texts.items()])
 
 
 def search(provider: SearchProvider, text: str, *, team_id: str = TEAM, **fields: Any) -> HitPage:

@@ -269,10 +269,12 @@ def test_what_a_put_is_writing_or_a_killed_one_left_is_never_seen_and_goes_at_th
 def test_every_way_to_keep_within_buckets_finds_the_same(provider: EmbeddedProvider) -> None:
     chance = random.Random(3)
     words = ["fox", "dog", "cat", "cow", "hen", "pig"]
+    documents = []
     for number in range(60):
         texts = [" ".join(chance.choices(words, k=6)) for _ in range(chance.randint(1, 4))]
         buckets = ["bkt_all", *(name for name, share in BUCKET_SHARES.items() if chance.random() < share)]
-        put(provider, f"src_{number}", *texts, buckets=buckets)
+        documents.append(make_document(f"src_{number}", *texts, buckets=buckets))
+    provider.put_documents(TEAM, documents)
     whole = search(provider, "fox hen", limit=500).hits
     for names in [[name] for name in BUCKET_SHARES] + [["bkt_all"], ["bkt_10", "bkt_80"], ["bkt_10", "bkt_20"]]:
         expected = bm25_of(hit for hit in whole if set(names) & set(hit.bucket_ids))
@@ -284,8 +286,8 @@ def test_what_the_best_passages_share_moves_others_up(provider: EmbeddedProvider
     best = [f"src_best_{number}" for number in range(BEST)]
     put_each(provider, **dict.fromkeys(best, "mooring mooring mooring, rope and bollard"))
     put_each(provider, src_off="a mooring of wood, cheese and paper", src_on="a mooring of rope, bollard and anchor")
-    for number in range(POOL - BEST - 2):
-        put(provider, f"src_{number:02}", f"mooring number{number} and {'filler ' * 20}")
+    more = {f"src_{number:02}": f"mooring number{number} and {'filler ' * 20}" for number in range(POOL - BEST - 2)}
+    put_each(provider, **more)
     hits = search(provider, "mooring", limit=POOL).hits
     assert {hit.source_id for hit in hits[:5]} == {*best}
     assert [hit.source_id for hit in hits[5:7]] == ["src_on", "src_off"]
@@ -294,8 +296,7 @@ def test_what_the_best_passages_share_moves_others_up(provider: EmbeddedProvider
 
 
 def test_few_passages_keep_the_order_of_bm25(provider: EmbeddedProvider) -> None:
-    for number in range(POOL - 1):
-        put(provider, f"src_{number:02}", "mooring " + "filler " * number)
+    put_each(provider, **{f"src_{number:02}": "mooring " + "filler " * number for number in range(POOL - 1)})
     hits = search(provider, "mooring", limit=POOL).hits
     assert [hit.source_id for hit in hits] == [f"src_{number:02}" for number in range(POOL - 1)]
     assert {hit.keyword.feedback for hit in hits if hit.keyword} == {None}
@@ -303,9 +304,9 @@ def test_few_passages_keep_the_order_of_bm25(provider: EmbeddedProvider) -> None
 
 def test_pages_join_where_the_order_was_changed(provider: EmbeddedProvider) -> None:
     chance = random.Random(4)
-    for number in range(2 * POOL):
-        text = "mooring " + " ".join(chance.choices(["rope", "bollard", "wood", "cheese", "anchor"], k=5))
-        put(provider, f"src_{number}", text)
+    words = ["rope", "bollard", "wood", "cheese", "anchor"]
+    texts = {f"src_{number}": "mooring " + " ".join(chance.choices(words, k=5)) for number in range(2 * POOL)}
+    put_each(provider, **texts)
     whole = search(provider, "mooring wood", limit=3 * POOL)
     pages = [search(provider, "mooring wood", limit=15, offset=offset) for offset in range(0, 2 * POOL, 15)]
     assert [hit for page in pages for hit in page.hits] == list(whole.hits)

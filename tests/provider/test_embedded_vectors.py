@@ -16,7 +16,7 @@ from svc_daemon.provider.embedded.packing import SLICE_CHUNKS
 from svc_daemon.provider.embedded.provider import EmbeddedProvider
 from svc_daemon.provider.embedded.semantics import SignsCache, SignsKey, warm_up
 from svc_daemon.provider.errors import SearchTimeout
-from tests.provider.samples import MODEL, TEAM, near, put, unit
+from tests.provider.samples import MODEL, TEAM, make_document, near, put, unit
 
 
 def embed(provider: EmbeddedProvider, source_id: str, *vectors: bytes, bucket: str = "bkt_1") -> None:
@@ -95,8 +95,7 @@ def test_a_search_by_meaning_is_interrupted_at_its_deadline(folder: Path) -> Non
 
 def test_listing_what_has_no_vector_looks_at_no_more_chunks_than_it_gives(folder: Path) -> None:
     provider = EmbeddedProvider(folder)
-    for number in range(40):
-        put(provider, f"src_{number:02}", *["fox"] * 50)
+    provider.put_documents(TEAM, [make_document(f"src_{number:02}", *["fox"] * 50) for number in range(40)])
     provider.close()
     index = IndexFiles(folder, on_broken=lambda _: None, on_damaged=lambda _: None)
     looks = 0
@@ -121,8 +120,9 @@ def test_listing_what_has_no_vector_looks_at_no_more_chunks_than_it_gives(folder
 @pytest.fixture
 def index(provider: EmbeddedProvider, folder: Path) -> Iterator[TeamIndex]:
     """The team's index, with ten documents of one chunk each in each of ten buckets."""
-    for number in range(100):
-        embed(provider, f"src_{number:02}", unit(1, number), bucket=f"bkt_{number // 10}")
+    documents = [make_document(f"src_{n:02}", "n0", buckets=[f"bkt_{n // 10}"]) for n in range(100)]
+    provider.put_documents(TEAM, documents)
+    provider.put_vectors(TEAM, MODEL, [(f"chk_{n:02}_1_0", unit(1, n)) for n in range(100)])
     provider.close()
     files = IndexFiles(folder, on_broken=lambda _: None, on_damaged=lambda _: None)
     yield files.get(TEAM)

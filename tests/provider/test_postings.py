@@ -284,10 +284,11 @@ def test_what_was_removed_gives_its_room_back(provider: EmbeddedProvider, folder
     def size_bytes() -> int:
         return sum(path.stat().st_size for each in folder.glob("*.postings-*") for path in each.iterdir())
 
-    chance = Random(1)
+    chance, documents = Random(1), []
     for number in range(1, 31):
         texts = [" ".join(f"word{chance.randrange(10**6)}" for _ in range(120)) for _ in range(12)]
-        put(provider, f"src_{number}", *texts, buckets=["bkt_1"])
+        documents.append(make_document(f"src_{number}", *texts, buckets=["bkt_1"]))
+    provider.put_documents(TEAM, documents)
     full = size_bytes()
     for number in range(1, 29):
         provider.delete_document(TEAM, f"src_{number}")
