@@ -27,11 +27,6 @@ class ProviderContract(VectorContract):
 
     # Putting
 
-    def test_what_was_put_is_found_also_after_a_restart(self, provider: SearchProvider, reopen: Reopen) -> None:
-        put(provider, "src_1", "the quick brown fox", buckets=["bkt_1"])
-        assert found(provider, "fox") == ["src_1"]
-        assert found(reopen(), "fox", "bkt_1") == ["src_1"]
-
     def test_the_same_generation_again_changes_nothing(self, provider: SearchProvider) -> None:
         put(provider, "src_1", "fox", title="first", buckets=["bkt_1"])
         before = (provider.get_document(TEAM, "src_1"), provider.get_text(TEAM, "src_1"))
