@@ -288,7 +288,13 @@ def test_batches_are_shown_and_waited_for(here: RunSvc) -> None:
     assert here("batch", "show", batch_id, "--json").json["status"] == "completed"
     Path("broken.pdf").write_bytes(b"%PDF-1.7\nnothing that a PDF has")
     (mixed,) = here("upload", *names, "broken.pdf", "-b", "mixed", "--json").json["batch_ids"]
-    assert here("wait", mixed, "--json").failure == (3, "svc_some_failed")
+    failed = here("wait", mixed, "--json")
+    assert failed.failure == (3, "svc_some_failed")
+    assert failed.json["error"]["message"] == "1 of 4 files are not ready: 1 failed."
+    assert here("source", "rm", source_id, "--force").exit == 0
+    gone = here("wait", batch_id, "--json")
+    assert gone.json["error"]["message"] == "1 of 3 files are not ready: 1 deleted since."
+    assert "1 failed or gone" in here("batch", "show", batch_id).stdout
     assert here("batch", "show", "bat_missing").exit == 5
     missing = here("wait", "bat_missing", "--json")
     assert missing.failure == (5, "batch_not_found")

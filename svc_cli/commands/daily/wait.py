@@ -1,5 +1,6 @@
 """`svc wait`: waits until sources and batches are ready."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from svc_cli.progress import Progress
 
 app = new_app()
+
+#: What became of a file of a batch that has no source to wait for, by its status; any other has failed.
+_ENDED = {"given_up": "given up", "deleted": "deleted since", "detached": "in no bucket any more"}
 
 
 @dataclass(slots=True)
@@ -93,6 +97,9 @@ def wait(
             # Fail now if an id does not exist.
             _look_first(client, waited.watch)
             _wait(call, client, progress, waited, timeout_s)
+            for batch_id, batch in waited.batches.items():
+                if not batch["ready"]:  # its counters don't tell what failed from what was deleted
+                    waited.batches[batch_id] = client.batch(batch_id, items=True)
         except WaitTimedOut as error:
             waited.expired = error
     summary = waited.summary()
@@ -130,9 +137,11 @@ def _wait(call: Invocation, client: "Client", progress: "Progress", waited: _Wai
 
 def _batch_item(batch_id: str, batch: JsonMapping) -> Json:
     counters = batch["counters"]
+    ended = Counter(_ENDED.get(each["status"], "failed") for each in batch.get("items", ()) if not each["ready"])
+    causes = ", ".join(f"{count} {words}" for words, count in ended.items()) or "they failed or are gone"
     error = {
         "code": "svc_some_failed",
-        "message": f"{counters['failed']} of {counters['total']} files failed.",
+        "message": f"{counters['failed']} of {counters['total']} files are not ready: {causes}.",
         "retryable": False,
         "details": {"batch_id": batch_id},
         "hint": f"svc batch show {batch_id} --items",

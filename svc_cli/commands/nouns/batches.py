@@ -36,7 +36,11 @@ def show(
 def render_batch(console: Console, batch: JsonMapping) -> str:
     """Render a batch, with its files if there are any."""
     counters = batch["counters"]
-    counts = "  ".join(f"{counters[name]} {name}" for name in counters if name != "total" and counters[name])
+    # The counter has what was deleted or given up, too.
+    words = {"failed": "failed or gone"}
+    counts = "  ".join(
+        f"{counters[name]} {words.get(name, name)}" for name in counters if name != "total" and counters[name]
+    )
     head = fields(
         console,
         [
