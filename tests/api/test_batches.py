@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.api import aliases, sessions
-from tests.api.answers import body_of, details_of, refused_field, without_id
+from tests.api.answers import body_of, details_of, refused_field
 from tests.api.daemons import Daemon
 from tests.api.fixtures import LimitDaemon
 from tests.api.sessions import ask_batch, batch_body, batch_status, finalize_batch, open_batch, outcomes, put
@@ -164,20 +164,6 @@ def test_a_bad_file_is_rejected_and_the_others_are_taken(daemon: Daemon) -> None
     assert codes(batch["rejected"]) == {name: code for name, (_, _, code) in bad.items()}
     assert batch["rejected"][0]["error"]["details"]["max_bytes"] == MOST_BYTES
     assert batch_status(daemon, batch)["counters"]["total"] == 1
-
-
-@pytest.mark.rule("batch.key", "rule4.replay")
-@pytest.mark.parametrize(
-    ("body", "repeat_key"), ((batch_body(THREE), "k1"), (batch_body(THREE, batch_idempotency_key="k2"), None))
-)
-def test_a_replay_gives_the_same_batch(shared: Daemon, body: dict[str, Any], repeat_key: str | None) -> None:
-    first, again = (ask_batch(shared, body, repeat_key=repeat_key) for _ in range(2))
-    before = shared.count("batches"), shared.count("uploads")
-    assert without_id(body_of(again)) == without_id(body_of(first, 201))
-    assert again.headers["Idempotent-Replayed"] == "true"
-    changed = batch_body([A, B], **body["manifest"] | {"items": batch_body([A, B])["manifest"]["items"]})
-    details_of(ask_batch(shared, changed, repeat_key=repeat_key), "idempotency_key_conflict")
-    assert (shared.count("batches"), shared.count("uploads")) == before
 
 
 def test_a_replay_is_answered_after_the_replacements_were_made(working: Daemon) -> None:

@@ -153,19 +153,6 @@ def test_an_archived_bucket_takes_in_nothing_and_is_not_searched(working: Daemon
     assert working.found("quay") == [source_id]
 
 
-@pytest.mark.rule("buckets.list")
-def test_a_page_of_buckets_leads_to_the_next(daemon: Daemon) -> None:
-    made = [daemon.make_bucket(slug) for slug in ("inbox", "b", "c", "d")]
-    for query, expected in (
-        ({"limit": "2"}, (made[:2], True, made[1])),
-        ({"limit": "2", "after": made[1]}, (made[2:], False, made[3])),
-        ({"limit": "1", "after": made[3]}, ([], False, None)),
-    ):
-        page = daemon.show(BUCKETS, **query)
-        assert ([bucket["id"] for bucket in page["buckets"]], page["has_more"], page["last_id"]) == expected
-    assert not {"has_more", "last_id"} & set(daemon.show(BUCKETS))
-
-
 def test_a_patch_changes_what_it_names(daemon: Daemon) -> None:
     before = daemon.show(INBOX)
     daemon.advance(1)

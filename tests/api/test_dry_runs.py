@@ -12,6 +12,7 @@ from svc_daemon.store.schemas import SCHEMA
 from tests.api.answers import body_of, details_of, refused_field
 from tests.api.daemons import NOTES, Daemon
 from tests.api.examples import EXAMPLES, name_of
+from tests.api.refusals import PAGES
 from tests.api.sessions import ask_batch, batch_body, open_batch, open_session, put
 from tests.api.stages import Call, Stage
 
@@ -69,6 +70,12 @@ def test_a_dry_run_shows_what_would_be_made_and_makes_nothing(stage: Stage, row:
         again = stage.send(call)
         assert again.headers["Idempotent-Replayed"] == "true"
         assert ids_of(body_of(again)) == ids_of(made.json())
+        other = stage.send(EXAMPLES[row.method, row.path][0](stage).naming(**call.options["headers"]))
+        if call.is_to("/files/import", *PAGES):
+            # The key alone tells whether it is the same import.
+            assert other.headers["Idempotent-Replayed"] == "true"
+        else:
+            details_of(other, "idempotency_key_conflict")
 
 
 def ids_of(body: dict[str, Any]) -> dict[str, Any]:

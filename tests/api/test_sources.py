@@ -345,7 +345,7 @@ FILTERS = [
 ]
 
 
-def test_listing_is_filtered_and_paged(daemon: Daemon) -> None:
+def test_listing_is_filtered(daemon: Daemon) -> None:
     made = [
         daemon.add_source(b"one", filename="alpha.md", tags="red"),
         daemon.add_source(b"two", filename="x.txt", title="Beta", tags="red,green"),
@@ -357,11 +357,3 @@ def test_listing_is_filtered_and_paged(daemon: Daemon) -> None:
     for name in ("q", "title", "tag", "sha256", "mapping", "status", "type", "after"):
         for text in ("%00", "notes%00", "%00notes"):
             details_of(daemon.ask("GET", f"{INBOX}?{name}={text}"), "invalid_request")
-    made += [daemon.add_source() for _ in range(2)]
-    seen: list[str] = []
-    more, after = True, ""
-    while more:
-        page = daemon.show(INBOX, status="all", limit="2", after=after)
-        seen += [source["id"] for source in page["sources"]]
-        more, after = page["has_more"], page["last_id"]
-    assert seen == made

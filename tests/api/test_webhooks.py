@@ -262,16 +262,12 @@ def test_key_resends_the_deliveries_of_its_buckets_and_each_team_has_its_own_sec
         wait_delivery(working, "delivered", attempts=2)
 
 
-def test_deliveries_are_filtered_by_status_and_source_and_paged(working: Daemon, site: Site) -> None:
+def test_deliveries_are_filtered_by_status_and_source(working: Daemon, site: Site) -> None:
     with receiving() as receiver:
         sources = [add_with_webhook(working, site.url(path), receiver.url) for path in ("/notes.md", "/blank.txt")]
         wait_until(lambda: len(deliveries(working, status="delivered")) == 2, "both events are delivered")
     assert deliveries(working, status="failed") == []
     assert [each["source_id"] for each in deliveries(working, source_id=sources[1])] == [sources[1]]
-    first = working.show(DELIVERIES, limit="1")
-    assert (len(first["deliveries"]), first["has_more"]) == (1, True)
-    rest = deliveries(working, after=first["last_id"])
-    assert {each["source_id"] for each in [*first["deliveries"], *rest]} == set(sources)
     assert refused_field(working.ask("GET", DELIVERIES, params={"status": "lost"})) == "status"
 
 
