@@ -155,18 +155,20 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-def test_error_names_the_wrong_argument(shared: Daemon) -> None:
-    for tool, arguments, path in WRONG:
-        error = refused(shared, tool, **arguments)
-        paths = [each["path"] for each in error["details"]["errors"]]
-        assert (error["code"], paths) == ("invalid_request", [path]), arguments
+@pytest.mark.parametrize(("tool", "arguments", "path"), WRONG)
+def test_error_names_the_wrong_argument(shared: Daemon, tool: str, arguments: dict[str, Any], path: str) -> None:
+    error = refused(shared, tool, **arguments)
+    paths = [each["path"] for each in error["details"]["errors"]]
+    assert (error["code"], paths) == ("invalid_request", [path])
     assert shared.members(status="all") == []
 
 
 @pytest.mark.rule("legacy.tools")
-def test_upload_that_the_api_refuses_fails_with_the_code_of_the_api(shared: Daemon) -> None:
-    for arguments, code in REFUSED:
-        assert refused(shared, UPLOAD, **{**FILE, **arguments})["code"] == code, arguments
+@pytest.mark.parametrize(("arguments", "code"), REFUSED)
+def test_upload_that_the_api_refuses_fails_with_the_code_of_the_api(
+    shared: Daemon, arguments: dict[str, Any], code: str
+) -> None:
+    assert refused(shared, UPLOAD, **{**FILE, **arguments})["code"] == code
     assert shared.members(status="all") == []
 
 

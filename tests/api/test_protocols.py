@@ -98,16 +98,16 @@ MALFORMED = {
 }
 
 
-def test_malformed_request_gets_an_error_response_and_its_connection_is_closed(port: int) -> None:
-    for kind, data in MALFORMED.items():
-        with connected(port) as client:
-            client.sendall(data)
-            answer = read_answer(client)
-            assert (answer.status, answer.code) == (400, "invalid_request"), kind
-            assert (answer.headers["content-type"], answer.headers["svc-version"]) == ("application/json", VERSION)
-            assert answer.headers["x-request-id"] == answer.document["request_id"]
-            assert answer.headers["x-request-id"].startswith("req_")
-            assert is_closed(client), kind
+@pytest.mark.parametrize("data", MALFORMED.values(), ids=MALFORMED)
+def test_malformed_request_gets_an_error_response_and_its_connection_is_closed(port: int, data: bytes) -> None:
+    with connected(port) as client:
+        client.sendall(data)
+        answer = read_answer(client)
+        assert (answer.status, answer.code) == (400, "invalid_request")
+        assert (answer.headers["content-type"], answer.headers["svc-version"]) == ("application/json", VERSION)
+        assert answer.headers["x-request-id"] == answer.document["request_id"]
+        assert answer.headers["x-request-id"].startswith("req_")
+        assert is_closed(client)
     assert ask(port, GET).status == 200
 
 
