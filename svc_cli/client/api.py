@@ -19,7 +19,7 @@ from svc_cli.client.retries import RetryPolicy
 from svc_cli.client.sessions import SessionCalls, Storage
 from svc_cli.client.source_lookups import find_source
 from svc_cli.client.transport import Reply, Request, Transport
-from svc_cli.client.waiting import Watch, wait_until_settled
+from svc_cli.client.waiting import wait_and_look_up
 from svc_cli.client.webhooks import WebhookCalls
 from svc_cli.console import Console
 from svc_cli.credentials import ServiceAddress
@@ -292,8 +292,7 @@ class Client(ListingCalls, SessionCalls, BatchCalls, EventCalls, ImportCalls, We
 
         Raises NotReady at the end if a source has failed or was deleted, and WaitTimedOut after `timeout_s`.
         """
-        watch = Watch([source_ids] if isinstance(source_ids, str) else source_ids)
-        states = wait_until_settled(self, watch, timeout_s=timeout_s)
+        states = wait_and_look_up(self, [source_ids] if isinstance(source_ids, str) else source_ids, timeout_s)
         unready = {source_id: state for source_id, state in states.items() if not state["ready"]}
         if unready:
             source_id, state = next(iter(unready.items()))

@@ -45,6 +45,8 @@ class Watch:
     def __init__(self, source_ids: Iterable[str]) -> None:
         #: Last known states of the sources by id, in the given order.
         self.seen: dict[str, Any] = {source_id: {} for source_id in source_ids}
+        #: Ids of sources of which an event has told since they were looked up. It has few of their fields.
+        self.told: set[str] = set()
         self.failed_count = 0
         #: How far the scan is of which a page was read last; empty if none is being read.
         self.scan: JsonMapping = {}
@@ -96,14 +98,24 @@ def wait_until_settled(
             _take_events(client, watch, follower.take(deadline.within(None)))
 
 
-def look_up(client: EventReader, watch: Watch) -> None:
-    """Look up the states of all unsettled sources."""
-    for some in batched(watch.open_ids, LOOKUP_IDS):
+def look_up(client: EventReader, watch: Watch, source_ids: Sequence[str] | None = None) -> None:
+    """Look up the states of these sources; of all unsettled ones if None."""
+    for some in batched(watch.open_ids if source_ids is None else source_ids, LOOKUP_IDS):
         found = client.look_up_sources(some)
+        watch.told.difference_update(some)
         for source in found["sources"]:
             watch.see(source["id"], source)
         for source_id in found["missing"]:
             watch.see(source_id, _gone(source_id, found["replaced_by"].get(source_id)))
+
+
+def wait_and_look_up(client: EventReader, source_ids: Iterable[str], timeout_s: float | None) -> dict[str, Any]:
+    """Wait until every source is settled, and return their whole states by id. Raises WaitTimedOut."""
+    watch = Watch(source_ids)
+    settled = dict(wait_until_settled(client, watch, timeout_s=timeout_s))
+    look_up(client, watch, [source_id for source_id in settled if source_id in watch.told])
+    # A rebuild of the index may have begun since: what was ready is no failure then.
+    return {source_id: state if is_settled(state) else settled[source_id] for source_id, state in watch.seen.items()}
 
 
 def batched(rows: Sequence[T], size: int) -> Iterator[Sequence[T]]:
@@ -125,6 +137,7 @@ def _take_events(client: EventReader, watch: Watch, events: Iterable[JsonMapping
         elif source_id in watch.seen:
             state = {name: data.get(name) for name in ("status", "ready", "error")}
             warnings = data.get("warnings", [])
+            watch.told.add(source_id)
             watch.see(source_id, watch.seen[source_id] | {"id": source_id, "warnings": warnings} | state)
 
 

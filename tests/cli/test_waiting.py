@@ -14,7 +14,7 @@ import pytest
 from svc_cli.client.api import Client
 from svc_cli.client.events import EventFollower
 from svc_cli.client.retries import CreatePacer, RetryPolicy, Stopped, is_worth_retrying, parse_retry_after
-from svc_cli.client.waiting import Watch, wait_until_settled
+from svc_cli.client.waiting import Watch, wait_and_look_up, wait_until_settled
 from svc_cli.commands.nouns import events
 from svc_cli.errors import NetworkFailed, WaitTimedOut
 from svc_daemon.core.access.rate_limits import TokenBucket
@@ -51,6 +51,30 @@ class Service:
         missing = [row["id"] for row in found if row["status"] == "gone"]
         listed = [row for row in found if row["status"] != "gone"]
         return {"sources": listed, "missing": missing, "replaced_by": dict.fromkeys(missing, "src_next")}
+
+
+def test_sources_that_events_have_settled_are_looked_up_once_at_the_end() -> None:
+    looks: list[Sequence[str]] = []
+
+    class Indexed(Service):
+        def look_up_sources(self, source_ids: Sequence[str]) -> Json:
+            looks.append(source_ids)
+            rows: dict[str, Json] = {
+                "b": {"id": "b", "status": "active", "ready": True, "bucket_sync_status": "active"},
+                # The index is being rebuilt.
+                "c": {"id": "c", "status": "active", "ready": False},
+            }
+            later: Json = {"sources": [rows[each] for each in source_ids if each in rows], "missing": []}
+            return super().look_up_sources(source_ids) if len(looks) == 1 else later
+
+    told = [{"type": "source.ready", "source_id": each, "data": {"status": "active", "ready": True}} for each in "bc"]
+    states = wait_and_look_up(Indexed({"a": "failed", "b": "queued", "c": "queued"}, *told), "abc", None)
+    assert looks == [["a", "b", "c"], ["b", "c"]]
+    assert states["b"]["bucket_sync_status"] == "active"
+    assert [state["ready"] for state in states.values()] == [False, True, True]
+    looks.clear()
+    wait_and_look_up(Indexed({"a": "failed"}), "a", None)
+    assert looks == [["a"]]
 
 
 def test_failed_deleted_and_ready_sources_end_the_wait() -> None:
