@@ -7,7 +7,7 @@ import gc
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import is_dataclass
 from difflib import get_close_matches
@@ -167,14 +167,13 @@ class Invocation:
             from svc_cli.daemon.connections import connected
 
         autostart = may_start and not self.flags.no_autostart
-        with connected(
-            self.settings, self.console, base_url=self.flags.base_url, autostart=autostart, deadline=self.deadline
-        ) as both:
-            try:
-                yield both
-            except ApiError as error:
-                suggest_bucket(both[0], error)
-                raise
+        with (
+            connected(
+                self.settings, self.console, base_url=self.flags.base_url, autostart=autostart, deadline=self.deadline
+            ) as both,
+            suggesting(both[0]),
+        ):
+            yield both
 
     @contextmanager
     def client(self, *, may_start: bool = True) -> "Iterator[Client]":
@@ -303,16 +302,38 @@ def new_app(help_text: str | None = None, *examples: str) -> typer.Typer:
     )
 
 
-def suggest_bucket(client: "Client", error: ApiError) -> None:
-    """If the error says that a bucket does not exist, suggest the most similar name."""
-    missing = error.details.get("bucket")
-    if error.code != "bucket_not_found" or not isinstance(missing, str):
-        return
-    # If the buckets can't be listed, suggest nothing.
-    with suppress(SvcError):
-        slugs = [bucket["slug"] for bucket in client.buckets(include_archived=True, members=False)["buckets"]]
-        if close := get_close_matches(missing.lower(), slugs, n=1):
-            error.hint = f"did you mean {close[0]!r}? {error.hint or ''}".rstrip()
+@contextmanager
+def suggesting(client: "Client", buckets: Sequence[str] = (), agent: str | None = None) -> "Iterator[None]":
+    """If an error of the block says that a bucket or an agent does not exist, suggest the most similar name.
+
+    `buckets` and `agent` are what was asked for: errors of OpenAI's routes don't name what is missing.
+    """
+    try:
+        yield
+    except ApiError as error:
+        # If they can't be listed, suggest nothing.
+        with suppress(SvcError):
+            if error.code == "bucket_not_found" and (asked := [*buckets, *filter(None, [error.details.get("bucket")])]):
+                listed = client.buckets(include_archived=True, members=False)["buckets"]
+                known = {bucket["id"] for bucket in listed}
+                suggest(
+                    error, [name for name in asked if name not in known], {row["slug"]: row["slug"] for row in listed}
+                )
+            elif error.code == "agent_not_found" and (missing := error.details.get("agent_id", agent)):
+                rows = client.agents()["agents"]
+                suggest(
+                    error,
+                    [missing],
+                    {row[field].lower(): row["agent_id"] for field in ("name", "agent_id") for row in rows},
+                )
+        raise
+
+
+def suggest(error: SvcError, asked: Sequence[str], names: Mapping[str, str]) -> None:
+    """Add to the error's hint what the first of the asked names is most similar to that isn't one of `names`."""
+    missing = next((name for name in asked if name not in names), "")
+    if close := get_close_matches(missing.lower(), names, n=1):
+        error.hint = f"did you mean {names[close[0]]!r}? {error.hint or ''}".rstrip()
 
 
 def parse_duration(text: str | None, flag: str = "--timeout") -> float | None:

@@ -67,12 +67,22 @@ def test_misspelled_source_or_bucket_gets_a_suggestion(handbook: RunSvc) -> None
     missing = handbook("source", "show", "leaf.md", "-b", "handbook", "--json")
     assert missing.failure == (5, "source_not_found")
     assert "did you mean 'leave.md'?" in missing.json["error"]["hint"]
-    for words in ("source ls -b", "search cobalt -b", "upload pay.md --no-create -b", "bucket show", "status -b"):
+    asking = ("search cobalt -b", "ask cobalt --no-stream -b", "ask cobalt --stream -b handbook -b")
+    for words in (*asking, "source ls -b", "upload pay.md --no-create -b", "bucket show", "status -b"):
         missing = handbook(*words.split(), "handbok", "--json")
         assert missing.failure == (5, "bucket_not_found"), words
         assert "did you mean 'handbook'?" in missing.json["error"]["hint"], words
     assert "did you mean 'handbook'?" in handbook("bucket", "show", "HANDBOOK", "--json").json["error"]["hint"]
     assert "did you mean" not in handbook("bucket", "show", "xyz", "--json").json["error"]["hint"]
+
+
+def test_misspelled_agent_gets_a_suggestion(handbook: RunSvc) -> None:
+    handbook("agent", "create", "wages", "--name", "Pay Desk", "-b", "handbook")
+    for words in ("ask", "search"):
+        for name in ("wage", "pay-desk"):
+            missing = handbook(words, "cobalt", "--agent", name, "--json")
+            assert missing.failure == (5, "agent_not_found"), (words, name)
+            assert "did you mean 'wages'?" in missing.json["error"]["hint"], (words, name)
 
 
 def test_complete_id_is_requested_without_a_lookup(at_odd: RunSvc, odd: OddServer) -> None:

@@ -17,6 +17,7 @@ from svc_cli.commands.invocations import (
     command,
     model_id,
     new_app,
+    suggesting,
 )
 from svc_cli.console import Console, clean
 from svc_cli.errors import SvcError, UsageError
@@ -76,17 +77,15 @@ def ask(call: Invocation, flags: AskFlags) -> Exit:
         # An agent has its own buckets, so ignore the setting.
         default = None if flags.agent else call.settings.get("bucket")
         buckets = flags.bucket or ([default] if default else [])
-        body: Json = {
-            "model": model_id(flags.agent or "default"),
-            "input": question,
-            **({"buckets": buckets} if buckets else {}),
-        }
-        if flags.stream and call.console.format != "json":
-            answer: JsonMapping = _follow(call.console, client.ask_streaming(**body))
-        else:
-            answer = client.ask(**body)
-            parts = [part["text"] for message in answer["output"] for part in message["content"]]
-            call.console.show(answer, lambda: wrapped(call.console, "".join(parts)))
+        body: Json = {"model": model_id(flags.agent or "default"), "input": question}
+        body |= {"buckets": buckets} if buckets else {}
+        with suggesting(client, buckets, flags.agent):
+            if flags.stream and call.console.format != "json":
+                answer: JsonMapping = _follow(call.console, client.ask_streaming(**body))
+            else:
+                answer = client.ask(**body)
+                parts = [part["text"] for message in answer["output"] for part in message["content"]]
+                call.console.show(answer, lambda: wrapped(call.console, "".join(parts)))
         empty = [] if answer["sources"] else warn_of_emptiness(client)
     if call.console.is_text:
         call.console.print(render_sources(call.console, answer["sources"]))
