@@ -152,6 +152,13 @@ class Asked(Question):
         """Return whether a statement is about all options of a program that the question has."""
         return all(statement.has(need) for need in self.needs if need.kind == "option")
 
+    def about_options(self, scored: Sequence[Scored]) -> list[Scored]:
+        """Return the statements about the options that the question has: those that say what these do, if any do."""
+        near = [each for each in scored if self.has_options(each.statement)]
+        options = [need for need in self.needs if need.kind == "option"]
+        told = [each for each in near if all(is_in(need, reading_of(each.statement.heads)) for need in options)]
+        return told if options and told else near
+
     def score_all(self, statements: Sequence[tuple[int, Statement]]) -> list[Scored]:
         """Return the statements with their scores, the best first."""
         lacking = [

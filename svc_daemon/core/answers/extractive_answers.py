@@ -193,7 +193,7 @@ def _choose(asked: Asked, passages: Sequence[Passage], found: Sequence[Scored]) 
     """Return the statements to quote, in the order of the answer."""
     # An abbreviation may name a thing, and another record is another one.
     near = [each for each in found if not any(place is Place.UNDER_ANOTHER for _, place in each.apart)]
-    near = [each for each in near if asked.has_options(each.statement)]
+    near = asked.about_options(near)
     best = max(near, key=lambda each: each.worth, default=None)
     if best and Wanted(asked).is_blank(best.statement):
         return []

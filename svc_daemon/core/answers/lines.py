@@ -39,6 +39,10 @@ SET_APART = re.compile(r"[ \t]*(?:\"[^\"\n]+\":|[^:=\n]{1,48}(?::[ \t]{2,}|[ \t]
 #: A whole object of JSON in one line, and the pairs in it.
 OBJECT = re.compile(r"[ \t]*\{[ \t]*\"[^\"\n]+\":[^\n]*\}[ \t]*,?[ \t]*")
 PAIR = re.compile(r"\"([^\"\n]+)\":[ \t]*(\"[^\"\n]*\"|\[[^\]\n]*\]|[^,{}\n]+)")
+#: An option of a program; -q and -Q are two.
+OPTION = re.compile(r"(?<![^\s`'\"(\[,=/|])--?[A-Za-z][\w-]*")
+#: What a line ends with if the next one doesn't go on with it.
+_ENDED = re.compile(r"[.!?:)]\s*$")
 #: Cells and values, in lower case, that are there but say nothing.
 EMPTY = frozenset(("", "-", "–", "—", "n/a", "null", '""', "[]", "{}"))  # noqa: RUF001
 BRACKETS = re.compile(r"[\s{}\[\](),;]*")
@@ -152,6 +156,12 @@ def aligned_in(lines: Sequence[str]) -> dict[str, list[str]]:
         if len(cells) == len(others) or second[0] == second[1]:
             aligned |= {line: cells, following: others}
     return aligned
+
+
+def is_option(before: str, line: str, following: str) -> bool:
+    """Return whether a line is an option of a program, with what it does in the line below it."""
+    is_begun = not before.strip() or _ENDED.search(before) is not None
+    return is_begun and bool(following.strip()) and OPTION.match(line.lstrip()) is not None
 
 
 def is_form(table: Sequence[Sequence[str]]) -> bool:

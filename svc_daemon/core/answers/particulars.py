@@ -11,6 +11,7 @@ from functools import lru_cache
 from itertools import combinations, pairwise, takewhile
 from typing import NamedTuple
 
+from svc_daemon.core.answers.lines import OPTION
 from svc_daemon.core.answers.passages import is_familiar
 from svc_daemon.core.answers.quantities import ABOVE_IT, BELOW_IT, UNITS, Quantity
 from svc_daemon.core.answers.readings import (
@@ -34,8 +35,6 @@ _NAME_ONLY = re.compile(r".*/|\.[a-z]\w{0,4}$")
 #: Titles of near-twins differ in at most so many words.
 _MOST_APART = 2
 _QUOTED = re.compile(r"“([^”“]+)”|\"([^\"]+)\"|«([^«»]+)»|„([^„“”]+)[“”]|(?<!\w)‘([^‘]+?)’(?!\w)")  # noqa: RUF001
-#: An option of a program; -q and -Q are two.
-OPTION = re.compile(r"(?<![^\s`'\"(\[,=/|])(?:--[A-Za-z][\w-]*|-[A-Za-z](?!\w))")
 #: What stands before a word that isn't the first of a sentence.
 _WITHIN = re.compile(r"(?:[\w,;)'’\"”-]|\b(?:Dr|Mr|Mrs|Ms|Prof|St)\.)\s*$")  # noqa: RUF001
 #: Longest abbreviation of a word, such as `dept` for department.
@@ -245,6 +244,12 @@ def _is_amount_in(need: Need, amount: Quantity, reading: Reading, *, has_units: 
     # A number may be the end of a code: 2031 of INV-2031.
     is_code = any(code.removesuffix(need.text).isalpha() for code in reading.codes if code.endswith(need.text))
     return amount.is_in(found) or (not amount.unit and is_code)
+
+
+def may_be_named(need: Need, text: str) -> bool:
+    """Return whether a need is one, where a text was found: what only has a dash before it is no option."""
+    is_plain = need.kind != "option" or len(need.text) == 2 or need.text.startswith("--")
+    return is_plain or need.text in text
 
 
 def is_within(need: Need, reading: Reading) -> bool:

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from svc_daemon.core.answers.likenesses import likes_of
-from svc_daemon.core.answers.particulars import NO_NAMES, Need, is_alone, needs_of, told_by_titles
+from svc_daemon.core.answers.particulars import NO_NAMES, Need, is_alone, may_be_named, needs_of, told_by_titles
 from svc_daemon.core.answers.passages import RARE, Passage, chance_of, is_familiar
 from svc_daemon.core.answers.quantities import UNITS, without_names
 from svc_daemon.core.answers.readings import DAY_NAMES, MONTHS, Reading, label_of
@@ -215,8 +215,8 @@ class Question:
 
     def __init__(self, question: str, searched: str, passages: Sequence[Passage]) -> None:
         self.question = question.lower()
-        needs = (needs_of(question) or needs_of(searched))[:MOST_NAMED]
         text = "\n".join(part for passage in passages for part in (*passage.chunk.headings, passage.text))
+        needs = [each for each in needs_of(question) or needs_of(searched) if may_be_named(each, text)][:MOST_NAMED]
         self.nowhere = _nowhere(self.question, f"{text} {' '.join(passage.title for passage in passages)}".lower())
         self.needs = needs + _names_known(question, needs, text) + _variants(question, needs, self.nowhere)
         #: Whether the title of the best passage has a near-twin, or words of the question tell one from its twins.

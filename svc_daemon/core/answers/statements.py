@@ -17,6 +17,7 @@ from svc_daemon.core.answers.lines import (
     GOES_BACK,
     ITEM,
     OBJECT,
+    OPTION,
     PAIR,
     SET_APART,
     STAMP,
@@ -29,10 +30,11 @@ from svc_daemon.core.answers.lines import (
     field_of,
     fields_in,
     is_form,
+    is_option,
     label_in,
     names_in,
 )
-from svc_daemon.core.answers.particulars import OPTION, Need, is_in, is_within
+from svc_daemon.core.answers.particulars import Need, is_in, is_within
 from svc_daemon.core.answers.passages import Passage
 from svc_daemon.core.answers.readings import Reading
 from svc_daemon.core.text.sentences import Span, sentences_of
@@ -241,7 +243,8 @@ class _Structure:
         if not line.strip() or self.cells(line) or ITEM.match(line) or OBJECT.fullmatch(line):
             return False
         beside = (self.line(place) for place in (at - 1, at + 1) if place < len(self.lines))
-        return not (field_of(line) and (SET_APART.match(line) or any(map(SET_APART.match, filter(field_of, beside)))))
+        is_field = field_of(line) and (SET_APART.match(line) or any(map(SET_APART.match, filter(field_of, beside))))
+        return not is_field and not (OPTION.match(line.lstrip()) and self.heads(at, line))
 
     def run(self, at: int, belongs: Callable[[str], bool]) -> int:
         return sum(1 for _ in takewhile(lambda place: belongs(self.line(place)), range(at, len(self.lines))))
@@ -274,6 +277,8 @@ class _Structure:
         is_long = len(line.split()) > _MOST_WORDS or len(line) > _MOST_CHARACTERS
         if is_long or _ENDED.search(line.rstrip("*_ ")) or " · " in line or " • " in line:
             return False
+        if is_option(*(self.line(place) if 0 <= place < len(self.lines) else "" for place in (at - 1, at, at + 1))):
+            return True
         if not (at == 0 or not self.line(at - 1).strip() or self.head):
             return False
         following = self.line(at + 1) if at + 1 < len(self.lines) else ""

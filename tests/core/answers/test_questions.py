@@ -99,6 +99,11 @@ OPTIONS = passage(
     "-v, --invert-match\n        Select the other lines.\n\n-V, --version\n        Print the number.\n",
     title="tool",
 )
+RETRIES = passage(
+    "See also --retry-delay.\n--retry <n>\nTry so often if it fails.\n\nSee also --retry.\n--retry-delay <s>\n"
+    "Sleep as long before each.\n\n-maxdepth levels\nDescend so deep.",
+    title="tool",
+)
 EXITS = passage(
     "11 | a safety stop\n12 | cancelled\n\n`SVC_LIMIT_TAGS` | most tags | 20\n`SVC_LIMIT_KEYS` | most keys | 50",
     headings=("Exit codes",),
@@ -125,6 +130,8 @@ ANSWERED = [
     (OPTIONS, "what does -Q do", "-Q Put each name in quotes. [1]"),
     (OPTIONS, "what does -v do", "Select the other lines. (-v, --invert-match) [1]"),
     (OPTIONS, "what does --version do", "Print the number. (-V, --version) [1]"),
+    (RETRIES, "what does --retry-delay do", "Sleep as long before each. (--retry-delay <s>) [1]"),
+    (RETRIES, "what does -maxdepth do", "Descend so deep. (-maxdepth levels) [1]"),
     # The row of a range with units at both ends, and of which an end is no part.
     (PARCELS, "price of an 8 kg parcel", "over 5 kg to 10 kg | 9.90"),
     (PARCELS, "price of a 2 kg parcel", "up to 2 kg | 4.90"),
