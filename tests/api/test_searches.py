@@ -182,14 +182,17 @@ def test_search_without_indexed_sources_is_refused_as_pending_or_returns_an_empt
     filled.make_bucket("void")
     pending = details_of(filled.search("grey", buckets=["empty"]), "bucket_store_indexing_pending")
     assert (pending["pending_member_count"], pending["retry_after_seconds"]) == (0, 1)
+    assert filled.search("grey", buckets=["empty"]).json()["error"]["message"].endswith("content: nothing is in it.")
     assert names(filled, buckets=["empty", "void"]) == set()
     assert names(filled, "nothing-like-this", buckets=["inbox"]) == set()
     theirs = filled.add_team()
     assert body_of(filled.search("grey", key=theirs))["data"] == []
     filled.make_bucket("queue", key=theirs)
     filled.add_source(bucket="queue", key=theirs)
-    pending = details_of(filled.search("grey", key=theirs), "bucket_store_indexing_pending")
-    assert pending["pending_member_count"] == 1
+    refused = filled.search("grey", key=theirs)
+    assert details_of(refused, "bucket_store_indexing_pending")["pending_member_count"] == 1
+    message = "The bucket has no indexed content yet: 1 source is being indexed."
+    assert refused.json()["error"]["message"] == message
 
 
 def test_query_operators_are_searched_as_words(filled: Daemon) -> None:

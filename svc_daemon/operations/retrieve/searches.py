@@ -278,7 +278,19 @@ def _refuse_if_pending(connection: Connection, request: SearchRequest, scope: Se
     censuses = [take_census(connection, bucket_id, members=False) for bucket_id in scope.bucket_ids]
     if any(census.retrievable for census in censuses):
         return
-    pending = sum(census.pending for census in censuses)
+    pending, failed = (sum(getattr(census, name) for census in censuses) for name in ("pending", "failed"))
     is_single = request.buckets is not None and len(scope.bucket_ids) + len(scope.left_out) == 1
-    if pending or (is_single and scope.bucket_ids):
-        raise ServiceError(ErrorCode.BUCKET_STORE_INDEXING_PENDING, pending_member_count=pending, retry_after_seconds=1)
+    if not pending and not (is_single and scope.bucket_ids):
+        return
+    what = f"The {'bucket has' if len(censuses) == 1 else 'buckets have'} no indexed content"
+    if pending:
+        what += f" yet: {pending} {'source is' if pending == 1 else 'sources are'} being indexed."
+    elif failed:
+        what += f": {failed} {'source' if failed == 1 else 'sources'} could not be indexed."
+    elif any(census.total for census in censuses):
+        what += ": a search of a bucket finds no questions and answers."
+    else:
+        what += ": nothing is in it."
+    raise ServiceError(
+        ErrorCode.BUCKET_STORE_INDEXING_PENDING, what, pending_member_count=pending, retry_after_seconds=1
+    )
