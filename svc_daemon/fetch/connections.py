@@ -88,7 +88,11 @@ class Connector:
         Raises `url_fetch_blocked` if the policy refuses one, FetchFailed if there are none.
         """
         if not self._policy.may_permit_port(url.port):
-            raise blocked(f"A URL's port must be 80 or 443, not {url.port}.", "port")
+            raise blocked(
+                f"A URL's port must be 80 or 443, not {url.port}; the operator can allow others with SVC_FETCH_ALLOW, "
+                f"such as 127.0.0.0/8:{url.port}.",
+                "port",
+            )
         addresses = await self._addresses(url)
         if not all(self._policy.permits(address, url.port) for address in addresses):
             raise blocked(

@@ -102,7 +102,9 @@ def test_allowed_loopback_excludes_the_daemons_own_address_and_other_ports() -> 
         assert blocked(own, server.url()).details == {"reason": "address"}
         assert blocked(own, server.url(host="localhost")).details == {"reason": "address"}
         next_port = AddressPolicy((AllowedNetwork(ip_network("127.0.0.0/8"), server.port + 1),))
-        assert blocked(Fetcher(next_port), server.url()).details == {"reason": "port"}
+        refused = blocked(Fetcher(next_port), server.url())
+        assert refused.details == {"reason": "port"}
+        assert "SVC_FETCH_ALLOW, such as 127.0.0.0/8:" in refused.message
     assert server.requests == []
 
 
