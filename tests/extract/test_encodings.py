@@ -96,7 +96,7 @@ def test_utf8_with_a_broken_byte_stays_utf8(language: str, before: int) -> None:
         data = b"ships\n" * before + TEXTS[language].encode() + b" " + broken + b" " + TEXTS[language].encode()
         text, warnings = decode(data)
         assert text.count(TEXTS[language]) == 2
-        assert warnings == ("1 places of the text are not valid utf-8 and were replaced.",)
+        assert warnings == ("1 place of the text is not valid utf-8 and was replaced.",)
 
 
 def test_broken_byte_costs_only_itself_in_other_encodings() -> None:
@@ -105,7 +105,7 @@ def test_broken_byte_costs_only_itself_in_other_encodings() -> None:
     assert text.count(TEXTS["zh"]) == 6
     assert warnings == (
         "The text is not UTF-8; it was read as GBK.",
-        "1 places of the text are not valid GBK and were replaced.",
+        "1 place of the text is not valid GBK and was replaced.",
     )
 
 

@@ -82,6 +82,8 @@ def _guessed(codec: str) -> str:
 
 
 def _lost(places: int, encoding: str) -> tuple[str, ...]:
+    if places == 1:
+        return (f"1 place of the text is not valid {encoding} and was replaced.",)
     return (f"{places} places of the text are not valid {encoding} and were replaced.",) if places else ()
 
 
