@@ -332,8 +332,8 @@ class Question:
         text = self.numbers.sub(" ", statement.text) if self.numbers else statement.text
         text = without_names(text, is_plain=not self.measure.shapes)
         found = reading_of(text).quantities
-        if self.measure.units and found and all(each.unit for each in found):
-            # Only amounts of other kinds: "£14" says no weight.
+        if self.measure.units and found and all(each.unit for each in found) and "how high" not in self.question:
+            # Only amounts of other kinds: "£14" says no weight, but how high a fee is.
             return _NO_AMOUNT.search(text) is not None
         return bool(_SOME_AMOUNT.search(text) or found)
 

@@ -123,6 +123,11 @@ ANSWERED = [
     (COUNTRIES, "What is the code of Poland?", "PL,Poland"),
     (SETTINGS, "What is the default of CACHE?", "default: 512 [1]"),
     (KEEPERS, "who is the keeper of the lathe", "Lathe | Ines"),
+    (
+        passage("Basic | 205 EUR\nBest | 95 EUR", headings=("Plan, Excess",)),
+        "How high is the excess of Best?",
+        "Best | 95",
+    ),
     (PRICES, "price of a parcel over 10 kg", "up to 20 kg | 14.90"),
     # The same words said of another thing support nothing.
     (SEVERITIES, "severity of E104", "severity: high [1]"),
