@@ -319,6 +319,9 @@ def suggesting(client: "Client", buckets: Sequence[str] = (), agent: str | None 
                 suggest(
                     error, [name for name in asked if name not in known], {row["slug"]: row["slug"] for row in listed}
                 )
+                shelved = (row["slug"] for row in listed if row["status"] == "archived")
+                if name := next((each for each in shelved if each in asked), None):
+                    error.hint = f"`svc bucket archive --restore {name}` brings it back."
             elif error.code == "agent_not_found" and (missing := error.details.get("agent_id", agent)):
                 rows = client.agents()["agents"]
                 suggest(

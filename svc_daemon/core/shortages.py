@@ -83,11 +83,3 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         yield cause
         inner = cause.exceptions if isinstance(cause, BaseExceptionGroup) else ()
         left += [each for each in (*inner, cause.__cause__) if each is not None]
-
-
-def least_free_bytes(reserve_bytes: int, total_bytes: int) -> int:
-    """Return the free bytes of a disk below which uploads are refused; 0 if nothing is kept in reserve.
-
-    The reserve is `reserve_bytes` or 2 % of the disk (at most 1 GB), whichever is larger.
-    """
-    return max(reserve_bytes, min(total_bytes // 50, 1024**3)) if reserve_bytes else 0

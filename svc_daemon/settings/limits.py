@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
 from typing import Any
 
+from svc_daemon.wire.light.local_daemons import FREE_DISK_BYTES
+
 
 class SettingError(ValueError):
     """An environment variable has an invalid value. The message names the variable and the valid values."""
@@ -139,7 +141,7 @@ class Limits:
     stop_seconds: int = field(default=10, metadata={"unit": "seconds"})
     #: Minimum free disk space for uploads and indexing, so that there is always space for deletions. If 2 % of the disk
     #: (at most 1 GB) is more, that is the minimum. 0 disables the check.
-    free_disk_bytes: int = field(default=256 * 1024**2, metadata={"unit": "bytes", "least": 0})
+    free_disk_bytes: int = field(default=FREE_DISK_BYTES, metadata={"unit": "bytes", "least": 0})
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> "Limits":

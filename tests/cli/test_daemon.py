@@ -1,19 +1,21 @@
 """`svc daemon …`, autostart and `svc doctor`, with real daemons."""
 
 import json
+import shutil
 import signal
 import socket
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import urlsplit
 
 import pytest
 
-from svc_cli.commands.machine.doctor import least_free_bytes
 from svc_cli.daemon import process
 from svc_cli.daemon.process import Installation as Found
 from svc_cli.daemon.process import LogPlace
+from svc_daemon.wire.light.local_daemons import FREE_DISK_BYTES, least_free_bytes
 from tests.acceptance.installations import PATIENCE_S, Finished, Installation, wait_until
-from tests.cli.terminals import RunSvc
+from tests.cli.terminals import Json, RunSvc
 from tests.conftest import UNLIMITED, MakeInstallation
 
 
@@ -236,7 +238,23 @@ def test_relative_data_dir_is_passed_to_the_daemon_as_an_absolute_path(
 def test_least_free_bytes_depends_on_the_disk_size_up_to_1_gb() -> None:
     gb = 1024**3
     reserves = {gb: gb // 4, 20 * gb: 20 * gb // 50, 50 * gb: gb, 4000 * gb: gb}
-    assert {total_bytes: least_free_bytes(total_bytes) for total_bytes in reserves} == reserves
+    assert {total_bytes: least_free_bytes(FREE_DISK_BYTES, total_bytes) for total_bytes in reserves} == reserves
+
+
+def test_doctor_names_the_variables_that_are_set_and_the_reserve_of_the_disk(
+    svc: RunSvc, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def find(name: str) -> Json:
+        checks: list[Json] = svc("doctor", "--json").json["checks"]
+        return next(check for check in checks if check["check"] == name)
+
+    monkeypatch.setenv("SVC_LISTEN", "127.0.0.1:0")
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(total=2**40, free=2**20))
+    settings = find("settings")["text"]
+    assert "SVC_LISTEN" in settings and "SVC_DATA_DIR" in settings and settings.endswith("from the environment")
+    assert find("data folder")["hint"] == "free some disk space: uploads are refused below 1.0 GB."
+    monkeypatch.setenv("SVC_LIMIT_FREE_DISK_BYTES", "0")
+    assert find("data folder")["state"] == "ok"
 
 
 def test_doctor_passes_with_a_running_daemon_and_warns_about_a_stopped_one(

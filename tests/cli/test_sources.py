@@ -85,6 +85,17 @@ def test_misspelled_agent_gets_a_suggestion(handbook: RunSvc) -> None:
             assert "did you mean 'wages'?" in missing.json["error"]["hint"], (words, name)
 
 
+def test_archived_bucket_is_not_suggested_but_can_be_restored(handbook: RunSvc) -> None:
+    assert handbook("bucket", "create", "shelved").exit == handbook("bucket", "archive", "shelved").exit == 0
+    for words in ("search cobalt -b", "upload pay.md -b", "status -b", "source ls -b"):
+        refused = handbook(*words.split(), "shelved", "--json")
+        if refused.exit:  # some commands show an archived bucket
+            assert refused.failure == (5, "bucket_not_found"), words
+            assert "archive --restore shelved" in refused.json["error"]["hint"], words
+            assert "did you mean" not in refused.json["error"]["hint"], words
+    assert handbook("search", "cobalt", "-b", "shelved").exit == 5
+
+
 def test_complete_id_is_requested_without_a_lookup(at_odd: RunSvc, odd: OddServer) -> None:
     answer: dict[str, Any] = {"error": {"code": "source_not_found", "message": "gone", "retryable": False}}
     odd.answers[f"GET /v1/sources/{SOURCE_ID}"] = (404, answer, {})

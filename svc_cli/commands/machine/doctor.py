@@ -18,7 +18,9 @@ from svc_cli.daemon.process import Installation
 from svc_cli.errors import ApiError, NotAuthenticated, SvcError
 from svc_cli.exits import Exit
 from svc_cli.render import counted, size, table
+from svc_cli.settings import VARIABLES
 from svc_daemon import paths
+from svc_daemon.wire.light.local_daemons import FREE_DISK_BYTES, least_free_bytes
 from svc_daemon.wire.light.versions import API_RANGE, VERSION
 
 if TYPE_CHECKING:
@@ -26,10 +28,8 @@ if TYPE_CHECKING:
 
 app = new_app()
 
-#: For uploads, the daemon requires 2 % of the disk to be free, but at least the first of these sizes and at most the
-#: second.
-LEAST_FREE_BYTES = 256 * 1024**2
-MOST_RESERVED_BYTES = 1024**3
+#: The limit that sets how much of the disk stays free.
+RESERVE = "SVC_LIMIT_FREE_DISK_BYTES"
 #: A certificate that expires sooner is reported: its renewal has probably failed.
 RENEW_BEFORE = timedelta(days=14)
 
@@ -94,7 +94,11 @@ def check_program(_call: Invocation) -> Iterator[Finding]:
 @check("settings")
 def check_settings(call: Invocation) -> Iterator[Finding]:
     changed = [found for found in call.settings.all() if found.source != "default"]
-    text = ", ".join(f"{found.name} from {found.source}" for found in changed)
+    environ = call.settings.environ
+    others = [name for name in sorted(environ) if name.startswith("SVC_") and environ[name]]
+    others = [name for name in others if name not in VARIABLES.values()]
+    texts = [f"{found.name} from {found.source}" for found in changed]
+    text = ", ".join([*texts, *([f"{', '.join(others)} from the environment"] if others else [])])
     yield Finding("settings", "ok", text or "all at their defaults")
 
 
@@ -112,15 +116,12 @@ def check_folders(call: Invocation) -> Iterator[Finding]:
             )
             continue
         usage = shutil.disk_usage(owner)
-        least = least_free_bytes(usage.total)
+        reserve = environ.get(RESERVE, "")
+        reserve_bytes = int(reserve) if reserve.isascii() and reserve.isdigit() else FREE_DISK_BYTES
+        least = least_free_bytes(reserve_bytes, usage.total)
         state = "ok" if usage.free > least else "failed"
         hint = None if state == "ok" else f"free some disk space: uploads are refused below {size(least)}."
         yield Finding(f"{name} folder", state, f"{folder}, {size(usage.free)} free", hint)
-
-
-def least_free_bytes(total_bytes: int) -> int:
-    """Return the free bytes below which the daemon refuses uploads by default."""
-    return max(LEAST_FREE_BYTES, min(total_bytes // 50, MOST_RESERVED_BYTES))
 
 
 @check("disk")

@@ -21,7 +21,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from svc_daemon.core import ids
-from svc_daemon.core.shortages import least_free_bytes
 from svc_daemon.data_directory import list_own
 from svc_daemon.errors import StorageError
 from svc_daemon.paths import DataFiles, make_folder, sync_folder
@@ -29,6 +28,7 @@ from svc_daemon.store.files.contract import BlobFacts
 from svc_daemon.store.files.removals import Removals
 from svc_daemon.store.files.staging import StagedFile, Staging
 from svc_daemon.store.files.syncing import FolderSync
+from svc_daemon.wire.light.local_daemons import least_free_bytes
 
 #: Number of bytes per read of a stream.
 READ_BYTES = 256 * 1024

@@ -62,6 +62,18 @@ def prove(secret: bytes, installation_id: str, port: int | None, nonce: str) -> 
     return hmac.new(secret, f"health:{installation_id}:{port}:{nonce}".encode(), hashlib.sha256).hexdigest()
 
 
+#: The reserve of free disk space, unless SVC_LIMIT_FREE_DISK_BYTES sets another.
+FREE_DISK_BYTES = 256 * 1024**2
+
+
+def least_free_bytes(reserve_bytes: int, total_bytes: int) -> int:
+    """Return the free bytes of a disk below which uploads are refused; 0 if nothing is kept in reserve.
+
+    The reserve is `reserve_bytes` or 2 % of the disk (at most 1 GB), whichever is larger.
+    """
+    return max(reserve_bytes, min(total_bytes // 50, 1024**3)) if reserve_bytes else 0
+
+
 #: The daemon's settings, except for those with which it is found and its limits, which it tells itself.
 SETTINGS = (
     *(f"SVC_{model}_{part}" for model in ("LLM", "EMBED") for part in ("BASE_URL", "MODEL", "API_KEY", "API_KEY_FILE")),

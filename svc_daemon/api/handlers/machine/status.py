@@ -12,12 +12,12 @@ from svc_daemon.api.requests import body_of, caller, context_of
 from svc_daemon.api.responses import respond
 from svc_daemon.core.access import api_keys
 from svc_daemon.core.json_bodies import refusal
-from svc_daemon.core.shortages import least_free_bytes
 from svc_daemon.core.times import from_text, to_text
 from svc_daemon.operations import service_status as verbs
 from svc_daemon.operations.shared.response_objects import view_engines, view_shortage
 from svc_daemon.store.rows.keys import WatcherRow
 from svc_daemon.wire import services as wire
+from svc_daemon.wire.light.local_daemons import least_free_bytes
 
 _WATCHER_ID = re.compile(r"[0-9A-Za-z_-]{1,64}")
 
