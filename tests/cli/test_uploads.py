@@ -109,6 +109,18 @@ def test_deleted_or_detached_file_is_created_again(upload: Upload, bucket: str, 
         ids = {item["source_id"]}
 
 
+def test_refused_file_or_tags_exit_with_3_and_the_error_code(upload: Upload) -> None:
+    _write("a.md")
+    _write("empty.md", "")
+    with Path("large.md").open("wb") as file:
+        file.truncate(26_214_401)
+    tags = " ".join(f"--tag t{number}" for number in range(21))
+    cells = {"empty.md": "empty_file", "- --title empty.md": "empty_file", "large.md": "file_too_large"}
+    for words, code in (cells | {f"a.md {tags}": "too_many_tags"}).items():
+        assert upload(*words.split()).failure == (3, code), words
+    assert upload("large.md").json["bytes_sent"] == 0
+
+
 def test_title_tags_and_metadata_are_stored(upload: Upload, svc: RunSvc) -> None:
     _write("a.md")
     named = only(upload("-", "--title", "notes/today.md", stdin=b"# Today\n\nNothing happened."))
@@ -156,6 +168,17 @@ def test_refused_key_fails_the_whole_upload(upload: Upload, monkeypatch: pytest.
         _write(f"docs/{number}.md", str(number))
     monkeypatch.setenv("SVC_API_KEY", "sk-wrong")
     assert upload("docs").failure == (4, "invalid_project_key")
+
+
+@pytest.mark.parametrize("verb", ["upload", "sync"])
+def test_unchanged_files_are_refused_by_an_archived_bucket(here: RunSvc, verb: str) -> None:
+    _write("docs/a.md")
+    words, name = (verb, "docs", "--json"), f"archived-by-{verb}"
+    assert [here(*words, "-b", name).exit, here("bucket", "archive", name).exit] == [0, 0]
+    finished = here(*words, "-b", name)
+    assert finished.failure == (5, "bucket_not_found")
+    assert "archived" in finished.json["error"]["message"]
+    assert f"svc bucket archive --restore {name}" in finished.json["error"]["hint"]
 
 
 def test_source_becomes_ready_after_the_upload_has_timed_out(upload: Upload, shared_installation: Installation) -> None:
