@@ -12,7 +12,14 @@ from typing import Any
 
 import typer
 
-from svc_cli.commands.help_pages import HELP_FLAGS, HelpfulGroup, meant_by, meant_options, write_examples
+from svc_cli.commands.help_pages import (
+    HELP_FLAGS,
+    HelpfulGroup,
+    hint_of_words,
+    meant_by,
+    meant_options,
+    write_examples,
+)
 from svc_cli.commands.invocations import common_callback, new_app
 from svc_cli.console import Console, Format, OutputLost
 from svc_cli.errors import NO_ROOM, BadAnswer, Interrupted, SvcError, UsageError, refused_by_system
@@ -168,7 +175,7 @@ def _guarded(arguments: Sequence[str], console: Console) -> int:
         message = " ".join((f"{what}{colon}{plain(why)}" if colon else plain(what)).split())
         meant = meant_by(meant_options(error, context))
         message = message.partition(" (Possible options")[0].rstrip(".") + "." if meant else message
-        hint = meant or f"`{path} --help` shows how it is used."
+        hint = meant or hint_of_words(error, context) or f"`{path} --help` shows how it is used."
         return _fail(console, UsageError(message, hint=hint))
     except (KeyboardInterrupt, typer.Abort) as interrupt:
         return _fail(console, Interrupted.of(interrupt))

@@ -129,6 +129,17 @@ def meant_options(error: Exception, ctx: Any) -> list[str]:
     return [f"{ctx.command_path} {name}" for name in wanted if name in known][:1]
 
 
+def hint_of_words(error: Exception, ctx: Any) -> str | None:
+    """Return how to ask for a word that begins with a dash, if a command without this option takes any words."""
+    name = getattr(error, "option_name", None)
+    takes_words = ctx is not None and any(each.name == "words" for each in ctx.command.get_params(ctx))
+    return (
+        f"if {name} is one of the words, put `--` before them: `{ctx.command_path} -- …`."
+        if name and takes_words
+        else None
+    )
+
+
 def _write_parameters(parameters: Iterable[Any], ctx: Any, formatter: Any) -> None:
     sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
     has_common = False

@@ -85,6 +85,15 @@ def test_a_command_or_option_of_other_programs_is_a_usage_error_whose_hint_names
     assert refused.json["error"]["message"][-1] == "."
 
 
+@pytest.mark.parametrize(("name", "option"), (("search", "--exclude-vcs"), ("ask", "-z")))
+def test_an_option_among_the_words_of_a_question_gets_the_hint_to_put_dashes_before_them(
+    name: str, option: str, svc: RunSvc
+) -> None:
+    hint = svc(name, "tar", option, "gnu", "--json").json["error"]["hint"]
+    assert hint == f"if {option} is one of the words, put `--` before them: `svc {name} -- …`."
+    assert "`--` before" not in svc("upload", "--exclude-vcs", "--json").json["error"]["hint"]
+
+
 @pytest.mark.parametrize(
     ("command", "message"),
     (
