@@ -15,7 +15,6 @@ import logging
 from functools import partial
 
 from svc_daemon.core.refreshes import LONGEST_PAUSE_S
-from svc_daemon.core.shortages import ShortageKind
 from svc_daemon.errors import ServiceError, StorageError
 from svc_daemon.extract.documents import ExtractionFailed
 from svc_daemon.extract.extractors import Extractor
@@ -86,8 +85,8 @@ class RefreshingWorker(Worker):
         try:
             await self._fetch(reading)
         except (ServiceError, ExtractionFailed) as error:
-            kinds = (ShortageKind.DESCRIPTORS, ShortageKind.MEMORY)
-            if isinstance(error, StorageError) or await self.context.shortages.is_cause_of(error, kinds=kinds):
+            shortages = self.context.shortages
+            if isinstance(error, StorageError) or await shortages.is_cause_of(error, kinds=refreshing.SHORT_OF):
                 raise
             if isinstance(error, ServiceError) and error.code == ErrorCode.REQUEST_IN_PROGRESS:
                 await refreshing.postpone(self.context, due.source_id)

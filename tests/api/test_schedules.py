@@ -369,6 +369,22 @@ def test_a_manual_refresh_ends_failures_and_begins_the_interval_anew(working: Da
     assert refreshed["next_at"] > failed["next_at"]
 
 
+def test_a_manual_refresh_that_fails_counts_but_for_pages_that_are_gone_only_once(
+    working: Daemon, site: Site, page: str
+) -> None:
+    site.put("/page", b"down", status=503)
+    refused = working.ask("POST", f"/v1/sources/{page}/refresh")
+    details_of(refused, "website_analysis_failed")
+    assert working.source(page)["refresh"]["failures"] == 1
+    assert [row["id"] for row in working.show("/v1/buckets/inbox/sources", stale="true")["sources"]] == [page]
+    assert working.show("/v1/buckets/inbox")["bucketStore"]["stale_member_count"] == 1
+    body_of(working.ask("PATCH", f"/v1/sources/{page}", json={"refresh": {"every_seconds": DAY, "on_gone": "delete"}}))
+    site.put("/page", b"not here", status=404)
+    for _ in range(4):
+        details_of(working.ask("POST", f"/v1/sources/{page}/refresh"), "website_analysis_failed")
+    assert (working.source(page)["refresh"]["gone"], working.found("ochre")) == (False, [page])
+
+
 def test_a_clock_that_was_wrong_by_years_delays_nothing_for_years(working: Daemon, site: Site, page: str) -> None:
     working.stop()
     far = working.context.clock.timestamp(10 * 366 * DAY)

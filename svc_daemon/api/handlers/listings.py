@@ -158,7 +158,7 @@ _MEMBERS = PAGE | {
     "sha256": "Only sources with these bytes.",
     "mapping": "Only sources of this sync mapping.",
     "error_code": "Only failed sources whose error has this code.",
-    "stale": "true: only sources whose last scheduled refresh failed; false: only the others.",
+    "stale": "true: only sources with an interval whose last refresh failed; false: only the others.",
     "sort": "title, created_at, updated_at, size_bytes or status; with `-` before it, descending.",
     "group_by": "error_code: count the failed sources by the code of their error, instead of listing them.",
 }

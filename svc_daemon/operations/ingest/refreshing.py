@@ -15,6 +15,7 @@ from dataclasses import replace
 from svc_daemon.core import readiness
 from svc_daemon.core.json_bodies import refusal
 from svc_daemon.core.refreshes import GONE_STATUSES, LONGEST_ASKED_S, Outcome
+from svc_daemon.core.shortages import ShortageKind
 from svc_daemon.core.text import media_types
 from svc_daemon.core.text.chunking import Extraction, RecognizedPage
 from svc_daemon.core.uploads import web_pages
@@ -48,6 +49,13 @@ from svc_daemon.wire.sources import SourceError
 
 #: How long a try is put off that has not ended, in seconds.
 PAUSE_S = 60.0
+#: Failures that say something about the host or what it sends.
+_OF_THE_HOST = (
+    *(ErrorCode.URL_FETCH_FAILED, ErrorCode.URL_FETCH_BLOCKED, ErrorCode.WEBSITE_ANALYSIS_FAILED),
+    *(ErrorCode.URL_IS_WEB_PAGE, ErrorCode.URL_IS_FILE),
+)
+#: What the machine may be short of when a document can't be read.
+SHORT_OF = (ShortageKind.DESCRIPTORS, ShortageKind.MEMORY)
 
 
 def find_due(connection: Connection, context: Context, due: DueRefresh) -> SourceReading | None:
@@ -63,7 +71,8 @@ async def refresh_source(
     """Fetch the source's URL again. Returns the source, and whether its content has changed.
 
     Raises ServiceError if the source can't be refreshed, or if its new content has no text, and the errors of
-    `fetch_again`. Unchanged content doesn't count towards the team's upload limit.
+    `fetch_again`. Unchanged content doesn't count towards the team's upload limit. A failure counts as one of the
+    source's schedule, if it has one.
     """
 
     def find(connection: Connection) -> SourceReading:
@@ -77,21 +86,35 @@ async def refresh_source(
     if source.status in (readiness.QUEUED, readiness.INDEXING):
         message = f"{source.id} is {source.status}; refresh it then."
         raise ServiceError(ErrorCode.REQUEST_IN_PROGRESS, message, retry_after_seconds=1)
+    try:
+        is_changed = await refresh_reading(context, extractor, key, reading, force=force)
+    except ServiceError as error:
+        cause = error.__cause__ or error
+        if error.code in _OF_THE_HOST and not await context.shortages.is_cause_of(cause, kinds=SHORT_OF):
+            await note_failed(context, source, error, is_by_hand=True)
+        raise
+    return context.read(find).source, is_changed
+
+
+async def refresh_reading(
+    context: Context, extractor: Extractor, key: KeyRow, reading: SourceReading, *, force: bool
+) -> bool:
+    """Fetch a source for a request, and return whether its content has changed."""
+    source = reading.source
     async with discarding(context.blobs.stage()) as staged:
         got, is_changed = await fetch_again(context, source, staged, force=force)
-        if is_changed and isinstance(got, Fetched):
-            files.check_room(context)
-            await context.rate_limits.charge_bytes(key.team_id, staged.size_bytes)
-            fresh = await keep(context, source, staged, got)
-            try:
-                is_changed = await take_in(context, extractor, reading, fresh, got, key)
-            except ExtractionFailed as failure:
-                raise _refused(source, failure) from failure
-            except ProviderError as error:
-                raise ServiceError(ErrorCode.SEARCH_FAILED, str(error)) from error
-        else:
+        if not is_changed or not isinstance(got, Fetched):
             await note_unchanged(context, source, got)
-    return context.read(find).source, is_changed
+            return False
+        files.check_room(context)
+        await context.rate_limits.charge_bytes(key.team_id, staged.size_bytes)
+        fresh = await keep(context, source, staged, got)
+        try:
+            return await take_in(context, extractor, reading, fresh, got, key)
+        except ExtractionFailed as failure:
+            raise _refused(source, failure) from failure
+        except ProviderError as error:
+            raise ServiceError(ErrorCode.SEARCH_FAILED, str(error)) from error
 
 
 def _refused(source: SourceRow, failure: ExtractionFailed) -> ServiceError:
@@ -212,10 +235,13 @@ async def note_unchanged(context: Context, source: SourceRow, got: Fetched | Not
     await context.write(work)
 
 
-async def note_failed(context: Context, source: SourceRow, error: Exception) -> None:
+async def note_failed(context: Context, source: SourceRow, error: Exception, *, is_by_hand: bool = False) -> None:
     """Count a try that failed. The text stays, unless its owner wants a page that is gone to be deleted."""
     reason = _explain(error)
     is_gone = isinstance(error, ServiceError) and error.details.get("http_status") in GONE_STATUSES
+    if is_by_hand and (source.refresh is None or (is_gone and source.refresh["gone"])):
+        # Only tries with an interval between them show that a page is gone for good.
+        return
     outcome = Outcome.GONE if is_gone else Outcome.FAILED
     details = error.details if isinstance(error, ServiceError) else {}
     asked_s = min(details.get("host_retry_after_seconds", 0), LONGEST_ASKED_S)
