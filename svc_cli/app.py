@@ -185,7 +185,7 @@ def _guarded(arguments: Sequence[str], console: Console) -> int:
         return _fail(console, _local_trouble(error) or _odd_answer(console) or bug)
 
 
-def _local_trouble(error: Exception) -> UsageError | None:
+def _local_trouble(error: Exception) -> SvcError | None:
     """Return the error to report; None if the exception is a bug in svc."""
     if isinstance(error, UnicodeEncodeError):
         # Python decodes arguments that are not UTF-8 to characters that can't be encoded.

@@ -6,7 +6,9 @@ SvcError             the base class: an error code, a sentence and a hint
  │   ├─ SourceAmbiguous  several sources have the given name
  │   └─ NotExact         what a command that changes something was given would be a guess
  ├─ Declined         the user answered no to a question
+ ├─ NoRoom           a disk of this machine is full
  ├─ FileRefused      one file can't be sent; others are not affected
+ │   └─ FileUnstable     it changed while it was read
  ├─ TitleConflict    the bucket has different content under this title; nothing was sent
  ├─ PathMissing      a given local path does not exist
  ├─ DaemonUnreachable nothing answers at the address, or another service does
@@ -95,6 +97,8 @@ def find_hint(error: Mapping[str, Any]) -> str | None:
     details = given if isinstance(given, Mapping) else {}
     if error["code"] == "storage_full" and details.get("engine"):
         return "run the same command again when it is back; `svc doctor` shows what is wrong with it."
+    if error["code"] in _FETCHES and str(details.get("http_status")).startswith("4"):
+        return "check the URL: trying again helps only if the host gives another answer."
     if error["code"] == "invalid_request":
         # The service names a field of its API, and the user has given an option.
         match details.get("errors"):
@@ -141,16 +145,30 @@ class Declined(SvcError):
     exit = Exit.FAILED
 
 
-def refused_by_system(error: OSError, hint: str | None = None) -> UsageError:
-    """Convert an OSError, such as a full disk, to a UsageError. The hint is for what isn't a lack of room."""
+class NoRoom(SvcError):
+    code = "svc_no_room"
+    exit = Exit.TEMPORARY
+    retryable = True
+
+
+def refused_by_system(error: OSError, hint: str | None = None) -> SvcError:
+    """Convert an OSError to a NoRoom or UsageError. The hint is for what isn't a lack of room."""
     message = f"{error.filename}: {error.strerror}." if error.filename is not None else f"{error.strerror or error}."
-    return UsageError(message, code="svc_file_refused", hint=NO_ROOM.get(error.errno or 0, hint))
+    if error.errno in NO_ROOM:
+        return NoRoom(message, hint=NO_ROOM[error.errno])
+    return UsageError(message, code="svc_file_refused", hint=hint)
 
 
 class FileRefused(SvcError):
     """This file or folder can't be sent; others are not affected."""
 
     exit = Exit.FAILED
+
+
+class FileUnstable(FileRefused):
+    code = "svc_file_unstable"
+    exit = Exit.TEMPORARY
+    retryable = True
 
 
 #: What Python raises if a program meets what nobody foresaw; not what stops a thread or ends a run.
@@ -245,6 +263,8 @@ class Interrupted(SvcError):
         return error
 
 
+#: The codes of errors of a host from which the service fetches.
+_FETCHES = frozenset({"url_fetch_failed", "website_analysis_failed"})
 #: The code of the error if nothing of a folder, or of what a pattern finds, is sent.
 NOTHING = "svc_nothing_to_send"
 #: The hints for error codes of the API, and for those of files that are left out.

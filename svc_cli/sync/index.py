@@ -19,7 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-from svc_cli.errors import SyncRunning, UsageError
+from svc_cli.errors import NoRoom, SvcError, SyncRunning, UsageError
 from svc_cli.private_files import lock as lock_file
 from svc_cli.transfer.contents import Fingerprint
 from svc_cli.transfer.rooted_files import Way
@@ -32,6 +32,8 @@ RACY_NS = 2_000_000_000
 MOST_ENDED = 100_000
 #: SQLite result codes for a damaged file.
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR})
+#: Those for a full disk, which SQLite reports as an I/O error in the middle of a write.
+_FULL = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE})
 #: The errors of a value that can't be stored, unlike those of the file or the disk.
 UNSTORABLE = (ArithmeticError, ValueError, TypeError, sqlite3.InterfaceError, sqlite3.ProgrammingError)
 #: Keys of the table `facts`: the bucket's id, its revision when last listed, the folder's device and inode, its owner
@@ -309,13 +311,12 @@ def hold(path: Path, what: str) -> Iterator[None]:
         yield
 
 
-def unwritable(path: Path, error: sqlite3.Error) -> UsageError:
+def unwritable(path: Path, error: sqlite3.Error) -> SvcError:
     """Return the error for an index that can't be written, for example because the disk is full."""
-    return UsageError(
-        f"{path}: {error}.",
-        code="svc_file_refused",
-        hint="make room, or make the folder writable, and run it again; what was sent is safe in the bucket.",
-    )
+    safe = "and run it again; what was sent is safe in the bucket."
+    if getattr(error, "sqlite_errorcode", None) in _FULL:
+        return NoRoom(f"{path}: {error}.", hint=f"free some space there, {safe}")
+    return UsageError(f"{path}: {error}.", code="svc_file_refused", hint=f"make the folder writable, {safe}")
 
 
 def _way_of(value: str | None) -> Way | None:

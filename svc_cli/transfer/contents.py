@@ -16,7 +16,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, Self
 
-from svc_cli.errors import FileRefused
+from svc_cli.errors import FileRefused, FileUnstable
 from svc_cli.transfer.rooted_files import Root, open_named
 
 #: The path argument that means standard input.
@@ -114,18 +114,13 @@ def read(
         if not content.size_bytes:
             raise FileRefused("the file is empty.", code="empty_file", hint="add content to it, or leave it out.")
         return content
-    raise FileRefused(
-        "the file changed each time it was read.",
-        code="svc_file_unstable",
-        hint="try again when it is no longer being written.",
-    )
+    raise FileUnstable("the file changed each time it was read.", hint="try again when it is no longer being written.")
 
 
-def changed() -> FileRefused:
+def changed() -> FileUnstable:
     """Return the error for a file that has changed since it was hashed."""
-    return FileRefused(
+    return FileUnstable(
         "the file changed while it was being sent; nothing was stored.",
-        code="svc_file_unstable",
         hint="run the same command again when the file is no longer being written.",
     )
 

@@ -301,8 +301,8 @@ def stops_everything(error: SvcError) -> bool:
 
 def is_of_files(error: Exception) -> bool:
     """Whether only some files cause the error, so that other files may be accepted, now or later."""
-    if not isinstance(error, SvcError):
-        return True  # nobody foresaw it
+    if not isinstance(error, SvcError) or isinstance(error, FileRefused):
+        return True  # nobody foresaw it, or it is of one file, which may be stable later
     is_lasting = not error.retryable and error.exit in {Exit.FAILED, Exit.MISSING, Exit.CONFLICT}
     return is_lasting and not stops_everything(error)
 

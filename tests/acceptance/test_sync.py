@@ -122,7 +122,7 @@ def test_full_state_folder_fails_the_sync_and_the_next_run_completes(installatio
     # To SQLite, a limit on the file size looks like a full disk.
     words = [sys.executable, "-m", "svc_cli", "sync", "docs", "-b", BUCKET, "--json"]
     full = installation.run("/bin/sh", "-c", 'trap "" XFSZ; ulimit -f 40; exec "$@"', "sh", *words)
-    assert (full.failure, "Traceback" in full.stderr) == ((2, "svc_file_refused"), False), full
+    assert (full.failure, "Traceback" in full.stderr) == ((7, "svc_no_room"), False), full
     assert sync(installation).exit == 0
     assert_equal(installation, docs)
 

@@ -202,11 +202,11 @@ def _run(installation: Installation, words: str, out: int, err: int = subprocess
     return ended.returncode, (ended.stderr or b"").decode()
 
 
-def test_output_to_a_full_disk_exits_with_2_and_one_error_line(shared_installation: Installation) -> None:
+def test_output_to_a_full_disk_exits_with_7_and_one_error_line(shared_installation: Installation) -> None:
     with Path("/dev/full").open("wb") as full:
         for words in ("--version", "--version --json", "--help", "config list", *("bucket ls", "bucket ls --ndjson")):
             code, err = _run(shared_installation, words, full.fileno())
-            assert code == 2, words
+            assert code == 7, words
             assert [line.partition(":")[0] for line in err.splitlines()] == ["error", "hint"], words
             assert "No space left on device" in err, words
 

@@ -190,6 +190,8 @@ def test_failed_imports_report_their_error_and_exit_code(run_import: RunImport, 
     }.items():
         assert run_import(words).failure == failure, words
     assert _fetches(odd, "/down") == 1, "a host that does not deliver is asked once"
+    hints = [only(run_import(f"@/{path}"))["error"]["hint"] for path in ("missing", "down")]
+    assert [hint is not None and "check the URL" in hint for hint in hints] == [True, False]
 
 
 def test_force_imports_a_page_as_a_file(run_import: RunImport) -> None:

@@ -276,7 +276,7 @@ def test_changing_file_is_read_again_until_it_is_stable_or_attempts_run_out(
     _write_while_read(monkeypatch, path, changes=99)
     with pytest.raises(FileRefused) as refused:
         read(path, 1000, pauses.append)
-    assert refused.value.code == "svc_file_unstable"
+    assert (refused.value.code, refused.value.retryable, refused.value.exit) == ("svc_file_unstable", True, 7)
     assert len(pauses) == ATTEMPTS
 
 
