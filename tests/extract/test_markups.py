@@ -339,7 +339,8 @@ def test_only_a_file_with_macros_is_a_man_page() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "name"), ((RST, "a.rst"), (ASCIIDOC, "a.adoc"), (ORG, "a.org"), (LATEX, "a.tex"), (MAN, "a.1"))
+    ("data", "name"),
+    ((RST, "a.rst"), (ASCIIDOC, "a.adoc"), (ORG, "a.org"), (LATEX, "a.tex"), (MAN, "a.1"), (MAN, "a.3pm")),
 )
 def test_compressed_documentation_is_read_like_itself(data: str, name: str) -> None:
     plain = read(data.encode(), name)

@@ -112,6 +112,8 @@ _HTML = re.compile(
 )
 _XML = re.compile(rb"\s*<\?xml\s")
 _JSON = re.compile(rb'\s*(?:\{\s*"[^"]*"\s*:|\[\s*[\[{"])')
+#: The end of a man page's name that also says of what it is, such as `3pm`.
+_SECTION = re.compile(r"[1-8][a-z]{1,8}")
 #: Requests alone, of which one begins a man page.
 _MAN = re.compile(rb"(?:(?![.'](?:TH|Dd)[ \t])[.'\\][^\n]*\n)*+[.'](?:TH|Dd)[ \t]")
 #: The first header of a mail.
@@ -129,7 +131,8 @@ def from_filename(filename: str) -> str | None:
     name = filename.rstrip("/").rpartition("/")[2].lower()
     stem, _, extension = name.rpartition(".")
     if extension == "gz":
-        extension = f"{stem.rpartition('.')[2]}.gz"
+        inner = stem.rpartition(".")[2]
+        extension = "1.gz" if _SECTION.fullmatch(inner) else f"{inner}.gz"
     return _NAMES.get(name) or (_TYPES.get(extension) if "." in name else None)
 
 
