@@ -107,6 +107,19 @@ def test_a_source_of_an_older_reader_is_found_by_its_old_text_until_it_is_read_a
 
 
 @pytest.mark.rule("source.reread")
+def test_after_a_kill_while_a_source_is_read_again_its_old_text_is_found_until_the_new_one_is(working: Daemon) -> None:
+    source_id = working.add_ready(PAGE, filename="page.html")
+    age(working, source_id, "The harbour office is open.")
+    reading = next_older(working.context, None)
+    assert reading is not None
+    begun = working.loop.run(begin_rechunk(working.context, reading))
+    assert begun is not None and begun.source.generation == 2
+    assert (working.found("harbour"), working.source(source_id)["ready"]) == ([source_id], True)
+    read_again(working)
+    assert (working.found("vermilion"), row(working, source_id).rechunk) == ([source_id], False)
+
+
+@pytest.mark.rule("source.reread")
 @pytest.mark.parametrize("change", ["deleted", "retried"])
 def test_a_source_that_is_deleted_or_retried_while_it_is_read_again_keeps_that_change(
     working: Daemon, change: str
