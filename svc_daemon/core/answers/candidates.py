@@ -295,4 +295,4 @@ class Asked(Question):
         told = {stem for stem in told if not all(stem in scope for scope in scopes)}
         kept = [each for each, scope in zip(scored, scopes, strict=True) if told <= scope]
         is_joined = re.search(r" (?:and|or|than|vs|versus) |,", self.question)
-        return kept or [each for each in scored if each.statement.kind != "row" or is_joined]
+        return kept or [each for each in scored if each.statement.kind not in ("row", "field") or is_joined]

@@ -319,7 +319,7 @@ class Judge:
 
 def _has_twin(statement: Statement, need: Need) -> bool:
     """Return whether the statement itself has only another number of a kind: contract 4 for contract 40."""
-    label = LABEL.match(need.value) if need.kind == "label" and isinstance(need.value, str) else None
+    label = LABEL.match(need.value) if need.kind in ("label", "code") and isinstance(need.value, str) else None
     return label is not None and label[0] in reading_of(statement.text).labels and not statement.has(need)
 
 

@@ -195,7 +195,9 @@ def _choose(asked: Asked, passages: Sequence[Passage], found: Sequence[Scored]) 
     near = [each for each in found if not any(place is Place.UNDER_ANOTHER for _, place in each.apart)]
     near = asked.about_options(near)
     best = max(near, key=lambda each: each.worth, default=None)
-    if best and Wanted(asked).is_blank(best.statement):
+    # A passage that only meaning has found may share no word.
+    is_apart = best and not best.covered and not asked.needs and passages[best.passage].weights
+    if best and (is_apart or Wanted(asked).is_blank(best.statement)):
         return []
     return _choose_best(asked, passages, asked.fitting(near))
 

@@ -31,7 +31,8 @@ _PATH_MARKS = re.compile(r"[-_/]+")
 _SUFFIX = re.compile(r"\.[A-Za-z]\w{0,4}$")
 ITEM = re.compile(rf"[ \t]*(?:[-*+•‣▪◦][ \t]|(\d{{1,3}}|[a-z])[.)][ \t](?!{MONTH_AFTER_DAY}))", re.IGNORECASE)
 FIELD = re.compile(
-    r"(?P<indent>[ \t>]*(?:[-*+•][ \t]+)?)[\"'*_`]*(?P<key>[^\W\d_][^:=|\n\"*{}\[\]]{0,48}?)[\"'*_`]*"
+    r"(?P<indent>[ \t>]*(?:[-*+•][ \t]+|[#;][ \t]?(?=[\w.-]+[ \t]*=))?)"
+    r"[\"'*_`]*(?P<key>[^\W\d_][^:=|\n\"*{}\[\]]{0,48}?)[\"'*_`]*"
     r"(?:[ \t]*=[ \t]*|(?:[ \t]*\.{3,}|[ \t]\.\.)[ \t]*|:(?!//)[*_]*(?:[ \t]+|$))(?P<value>[^\n]*)"
 )
 #: A form's line that no prose has: a quoted name, or spaces before its value.
@@ -39,8 +40,8 @@ SET_APART = re.compile(r"[ \t]*(?:\"[^\"\n]+\":|[^:=\n]{1,48}(?::[ \t]{2,}|[ \t]
 #: A whole object of JSON in one line, and the pairs in it.
 OBJECT = re.compile(r"[ \t]*\{[ \t]*\"[^\"\n]+\":[^\n]*\}[ \t]*,?[ \t]*")
 PAIR = re.compile(r"\"([^\"\n]+)\":[ \t]*(\"[^\"\n]*\"|\[[^\]\n]*\]|[^,{}\n]+)")
-#: An option of a program; -q and -Q are two.
-OPTION = re.compile(r"(?<![^\s`'\"(\[,=/|])--?[A-Za-z][\w-]*")
+#: An option of a program, or a directive of its formats; -q and -Q are two.
+OPTION = re.compile(r"(?<![^\s`'\"(\[,=/|])(?:--?[A-Za-z][\w-]*|%[A-Za-z](?!\w))")
 #: What a line ends with if the next one doesn't go on with it.
 _ENDED = re.compile(r"[.!?:)]\s*$")
 #: Cells and values, in lower case, that are there but say nothing.
@@ -80,12 +81,28 @@ def cells_of(line: str, size: int) -> list[str]:
     return []
 
 
+def barred(line: str) -> list[str]:
+    """Return the cells of a row that bars set apart; only a row with bars at both ends begins with a bar."""
+    inner = line.strip()
+    inner = inner[1:-1] if inner.startswith("|") and inner.endswith("|") else inner
+    return [cell.strip() for cell in inner.split("|")]
+
+
+def row_of(line: str, size: int, lines: Sequence[str]) -> list[str]:
+    """Return the cells of a row of CSV, also if it has fewer than the others."""
+    if whole := cells_of(line, size):
+        return whole
+    mark = next((mark for other in lines for mark in "\t;|," if other.count(mark) == size - 1), "")
+    cells = [cell.strip() for cell in line.split(mark)] if mark and '"' not in line else []
+    return [*cells, *[""] * (size - len(cells))] if 1 < len(cells) < size else []
+
+
 def columns_in(heading: str, lines: Sequence[str]) -> list[str]:
-    """Return the names of a table's columns, if a heading has them: most lines have as many cells."""
+    """Return the names of a table's columns, if a heading has them: half of the lines have as many cells."""
     names, filled = heading.split(", "), [line for line in lines if line.strip()]
     if len(names) < 2 or any(map(ITEM.match, filled)):
         return []
-    return names if 2 * sum(bool(cells_of(line, len(names))) for line in filled) > len(filled) else []
+    return names if 2 * sum(bool(cells_of(line, len(names))) for line in filled) >= len(filled) > 0 else []
 
 
 def gapped(line: str) -> list[str]:
@@ -179,6 +196,9 @@ def are_heads(table: Sequence[Sequence[str]], *, is_aligned: bool) -> bool:
     Where spaces set columns apart, headings have no digits.
     """
     first, *others = table
+    # Options of a program, and types such as application/pdf, head nothing.
+    if any(OPTION.match(cell) or "/" in cell.split(" ")[0] for cell in first):
+        return False
     if any(cell and cell == other for cells in others for cell, other in zip(first, cells, strict=False)):
         return False
     if is_aligned:

@@ -24,8 +24,8 @@ from svc_daemon.core.answers.lines import (
     FormLine,
     aligned_in,
     are_heads,
+    barred,
     beside,
-    cells_of,
     columns_in,
     field_of,
     fields_in,
@@ -33,6 +33,7 @@ from svc_daemon.core.answers.lines import (
     is_option,
     label_in,
     names_in,
+    row_of,
 )
 from svc_daemon.core.answers.particulars import Need, is_in, is_within
 from svc_daemon.core.answers.passages import Passage
@@ -124,8 +125,8 @@ class Statement:
 
     @cached_property
     def named(self) -> frozenset[str]:
-        """Return the words of the row itself, or of the line above, the headings and the title."""
-        own = (self.text,) if self.kind in ("row", "entry", "record") else ()
+        """Return the words of the row itself, or of a field's record, and of the line above, the headings and title."""
+        own = (self.text,) if self.kind in ("row", "entry", "record") else self.around if self.kind == "field" else ()
         return frozenset[str]().union(*(reading_of(text).words for text in (*own, self.head, *self.above)))
 
     @cached_property
@@ -302,10 +303,8 @@ class _Structure:
     def cells(self, line: str) -> list[str]:
         """Return the cells of a table row; empty for any other line."""
         if " | " in line or line.lstrip().startswith("|"):
-            return [] if _RULE.fullmatch(line) else [cell.strip() for cell in line.strip().strip("|").split("|")]
-        if line in self.aligned:
-            return self.aligned[line]
-        return cells_of(line, len(self.names)) if self.names else []
+            return [] if _RULE.fullmatch(line) else barred(line)
+        return self.aligned.get(line) or (row_of(line, len(self.names), self.texts) if self.names else [])
 
     def rows(self, at: int, size: int) -> Iterator[Statement]:
         """Yield the rows of a table, each with the headings of its columns."""
@@ -330,7 +329,8 @@ class _Structure:
                 Span(start, start + len(inner)),
                 "row",
                 around=("; ".join(pairs or cells),),
-                heads=" | ".join(filter(None, heads)),
+                # Above the names of a table's rows may be nothing.
+                heads=" | ".join(heads if heads and cells[0] and not heads[0] else filter(None, heads)),
             )
 
     def fields(self, at: int, size: int) -> Iterator[Statement]:

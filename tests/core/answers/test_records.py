@@ -1,0 +1,60 @@
+"""Tests that what names a record, section, option or row keeps its values from answering for another one."""
+
+from dataclasses import replace
+
+import pytest
+
+from svc_daemon.core.answers.extractive_answers import quote_best
+from svc_daemon.core.text.words import STOP_WORDS, words_of
+from tests.core.answers.passages import passage
+
+YAML = "dev:\n  host: localhost\n  port: 8080\nprod:\n  host: app.example.org\n  debug: false\n"
+LISTED = "- name: alpha\n  cpu: 4\n  os: Debian 12\n- name: beta\n  cpu: 8\n  disk: 2 TB\n"
+SECTIONS = "[dev]\nhost = localhost\nport = 8080\n\n[prod]\nhost = app.example.org\ndebug = false\n"
+DEFAULTS = "[Journal]\n#Storage=auto\n#LineMax=48K\n#MaxRetentionSec=\n"
+CODES = (
+    "  * CVE-2024-1111: Parser accepts broken headers\n  * Fix for CVE-2023-9999: password was written to the log\n"
+    "  * CVE-2022-3333: Heap overflow in the decoder\n"
+)
+HELP = (
+    "Usage: backup [OPTION]... DIR\n  -n, --dry-run            show what would be done\n"
+    "  -k, --keep=NUM           keep NUM old copies\n"
+)
+DIRECTIVES = "%h     same as %b\n%H     hour (00..23)\n%j     day of year (001..366)\n"
+CORNER = "| | Alpha | Beta |\n|---|---|---|\n| RAM | 8 GB | 16 GB |"
+RAGGED = "Lamp,49,12,red\nDesk,199,3\nChair,89\nShelf,35,7,blue"
+#: A text, a question, and the answer; none if another record's value would be one.
+CASES = [
+    (YAML, "host of dev", "host: localhost [1]"),
+    (YAML, "host of prod", "host: app.example.org [1]"),
+    (YAML, "port of prod", ""),
+    (YAML, "debug in dev", ""),
+    (LISTED, "cpu of beta", "cpu: 8 [1]"),
+    (LISTED, "os of beta", ""),
+    (LISTED, "disk of alpha", ""),
+    (SECTIONS, "host of dev", "host = localhost [1]"),
+    (SECTIONS, "port of prod", ""),
+    (DEFAULTS, "journald LineMax", "LineMax=48K [1]"),
+    (DEFAULTS, "MaxRetentionSec", ""),
+    (CODES, "What is fixed in CVE-2024-1111?", "CVE-2024-1111: Parser accepts broken headers [1]"),
+    (CODES, "What is fixed in CVE-2022-3333?", "CVE-2022-3333: Heap overflow in the decoder [1]"),
+    (HELP, "backup -n", "-n, --dry-run show what would be done [1]"),
+    (HELP, "what does -k do", "-k, --keep=NUM keep NUM old copies [1]"),
+    (DIRECTIVES, "What is %H in date?", "%H hour (00..23) [1]"),
+    (DIRECTIVES, "date %J", ""),
+    (CORNER, "RAM of Beta", "RAM | 8 GB | 16 GB (| Alpha | Beta) [1]"),
+    (RAGGED, "price of Desk", "Desk,199,3 (name | price | stock | colour) [1]"),
+    (RAGGED, "colour of Shelf", "Shelf,35,7,blue (name | price | stock | colour) [1]"),
+    (RAGGED, "colour of Desk", ""),
+    (RAGGED, "stock of Chair", ""),
+]
+
+
+@pytest.mark.parametrize(("text", "question", "answer"), CASES)
+def test_only_the_record_that_is_asked_about_answers(text: str, question: str, answer: str) -> None:
+    headings = ("name, price, stock, colour",) if text == RAGGED else ()
+    title = "date, backup, journald"
+    words = [word for word in words_of(question) if word not in STOP_WORDS and word in f"{text} {title}".lower()]
+    read = replace(passage(text, title=title, headings=headings), weights=dict.fromkeys(words, 2.0))
+    found = quote_best(question, question, [read])
+    assert "".join(piece.text for piece in found.pieces if found.is_whole) == answer
