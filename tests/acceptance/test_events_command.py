@@ -1,12 +1,13 @@
 """`svc events` lists past events and follows new ones."""
 
 import json
+import signal
 from pathlib import Path
 
 import pytest
 
 from tests.acceptance.calls import make_bucket, upload
-from tests.acceptance.installations import Installation
+from tests.acceptance.installations import PATIENCE_S, Installation
 from tests.acceptance.sync_folders import count_requests, write
 from tests.cli.odd_servers import serving
 
@@ -74,3 +75,23 @@ def test_wait_for_many_sources_sends_few_requests(installation: Installation, tm
     waited = installation.svc("wait", *ids, "--json")
     assert (waited.exit, waited.json["counts"]["ready"], len(ids)) == (0, count, count)
     assert 0 < count_requests(installation).total() - before < (20 if large else 10)
+
+
+def test_events_follow_prints_each_event_in_order_until_ctrl_c(installation: Installation, tmp_path: Path) -> None:
+    with installation.client() as client:
+        client.put("/v1/buckets/notes")
+        latest = client.get("/v1/events", params={"after": "latest"}).json()["last_id"]
+    flags = ("--ndjson", "--types", "source.ready", "--after", latest)
+    following = installation.spawn_svc("events", "--follow", *flags)
+    try:
+        titles = [f"{number}.md" for number in range(4)]
+        for title in titles:
+            write(tmp_path, title, f"Words of {title}.")
+            assert installation.svc("upload", title, "-b", "notes", cwd=tmp_path).exit == 0
+        assert following.stdout is not None
+        assert [json.loads(following.stdout.readline())["data"]["title"] for _ in titles] == titles
+        following.send_signal(signal.SIGINT)
+        assert following.wait(PATIENCE_S) == 130
+    finally:
+        following.kill()
+        following.communicate()
