@@ -311,6 +311,10 @@ def test_macros_within_a_line_of_mdoc_are_read(line: str, shown: str) -> None:
         (".ds VV 7.1\nknob\\*(VV, \\*[VV], \\*(lqb\\*(rq, \\*(ZZ", "knob7.1, 7.1, “b”,"),
         (r"n\(~ao, a\(,c\(~ao, \(/l\(oa\[u00E9], \[uD800]\(^6", "não, ação, łåé,"),
         (".B No Fl 7", "No Fl 7"),
+        (
+            '.BI "int pull(long " rope \\\n", int " men );\nIt \\\npulls.\\\\\nOn.',
+            "int pull(long rope, int men);\n\nIt pulls.\\\n\nOn.",
+        ),
         ('.URL "https://a.example/" "The Site" "."\n.MTO b@a.example', "The Site <https://a.example/>.\n<b@a.example>"),
         (".TS\nallbox tab(:);\nlB lB.\nT{\nName\nT}:T{\nUse\nT}\n.T&\nl l.\na:b\n.TE\nT{", "Name\n:\nUse\n\na:b\n\nT{"),
     ),

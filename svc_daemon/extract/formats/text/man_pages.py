@@ -26,7 +26,7 @@ _CODE = {"nf": "fi", "EX": "EE"}
 #: Requests that take the lines after them for a macro or a comment, by how many arguments come before the end's name.
 _DEFINITIONS = {"ig": 0, **dict.fromkeys(("de", "de1", "dei", "am", "am1", "ami"), 1)}
 _CHOICES = frozenset({"if", "ie", "el"})
-_MOST_LAYOUT_LINES, _LONGEST_STRING = 20, 20
+_MOST_LAYOUT_LINES, _MOST_CONTINUED, _LONGEST_STRING = 20, 20, 20
 _CONDITION = re.compile(r"(?:(!?)'([^']*)'([^']*)'|([nt])|(\\n(?:\(\.g|\[\.g\])))[ \t]*(.*)")
 _ESCAPES = re.compile(
     r"\\(?:f(?:\[[^\]]{0,99}\]|\(..|.)|s[-+]?(?:\d{1,2}|\[[^\]]{0,99}\])|\*?\((?P<two>..)|\*?\[(?P<long>[^\]]{0,99})\]|[hvwm]'[^']{0,99}'|m\[[^\]]{0,99}\]"
@@ -52,11 +52,24 @@ def read(given: Given) -> Document:
     if not _MAN_PAGE.search(text):
         return read_text(given)
     marked = MarkedLines(text)
+    join_continued(marked.lines)
     page = _ManPage(marked)
     number = 0
     while number < len(marked.lines):
         number = max(number, page.take(number, marked.lines[number])) + 1
     return marked.finish(warnings)
+
+
+def join_continued(lines: list[str]) -> None:
+    """Put what continues a line, after a backslash at its end, on that line, and leave an empty line in its place."""
+    first = 0
+    for number in range(1, len(lines)):
+        begun = lines[first]
+        is_open = begun.endswith("\\") and not begun.endswith(("\\\\", "\\{\\")) and not _COMMENT.search(begun)
+        if is_open and number - first <= _MOST_CONTINUED:
+            lines[first], lines[number] = begun[:-1] + lines[number], ""
+        else:
+            first = number
 
 
 class _ManPage:
