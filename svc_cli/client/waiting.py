@@ -5,12 +5,12 @@ A source is settled when it is ready, has failed, or was deleted. Changes are no
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from svc_cli.client.events import LOOKUP_IDS, EventFollower
 from svc_cli.deadlines import Deadline
-from svc_cli.errors import WaitTimedOut
+from svc_cli.errors import ApiError, WaitTimedOut
 from svc_daemon.wire import JsonMapping
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ SETTLING = ("source.ready", "source.failed", "source.deleted", "source.replaced"
 SCANNING = "source.scanning"
 #: Events after which a batch may have ended.
 ENDING = ("batch.completed", "batch.expired")
+#: Seconds without an event after which the service is asked what the sources wait for.
+QUIET_S = 5.0
 #: Seconds between two looks at a task.
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 1.0
 
@@ -37,6 +39,8 @@ class EventReader(Protocol):
     def follow_events(self, filters: Mapping[str, str | int] | None = None) -> EventFollower: ...
 
     def look_up_sources(self, source_ids: Sequence[str]) -> JsonMapping: ...
+
+    def source(self, source_id: str) -> JsonMapping: ...
 
 
 class Watch:
@@ -50,6 +54,8 @@ class Watch:
         self.failed_count = 0
         #: How far the scan is of which a page was read last; empty if none is being read.
         self.scan: JsonMapping = {}
+        #: What keeps the service from indexing, such as a full disk; empty if nothing is known to.
+        self.waits_for = ""
         #: Ids of unsettled sources, in the given order; the values are not used.
         self._open = dict.fromkeys(self.seen)
 
@@ -95,7 +101,18 @@ def wait_until_settled(
             if not watch.open_ids:
                 return watch.seen
             deadline.check()
-            _take_events(client, watch, follower.take(deadline.within(None)))
+            if events := follower.take(deadline.within(QUIET_S)):
+                watch.waits_for = ""
+                _take_events(client, watch, events)
+            elif on_change is not None:
+                watch.waits_for = _find_shortage(client, watch.open_ids[0])
+
+
+def _find_shortage(client: EventReader, source_id: str) -> str:
+    """Return what the service says that the source waits for; empty if it waits for nothing."""
+    with suppress(ApiError):  # an event tells if the source is gone
+        return str((client.source(source_id).get("waits_for") or {}).get("message", ""))
+    return ""
 
 
 def look_up(client: EventReader, watch: Watch, source_ids: Sequence[str] | None = None) -> None:

@@ -122,6 +122,7 @@ class TransferRun:
         def show(seen: Watch) -> None:
             notes = [f"{seen.failed_count} failed"] if seen.failed_count else []
             notes += [scan_progress(seen.scan)] if seen.scan else []
+            notes += [seen.waits_for] if seen.waits_for else []
             self.progress.update(seen.settled_count, ", ".join(notes))
 
         try:

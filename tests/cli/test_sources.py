@@ -96,6 +96,17 @@ def test_archived_bucket_is_not_suggested_but_can_be_restored(handbook: RunSvc) 
     assert handbook("search", "cobalt", "-b", "shelved").exit == 5
 
 
+def test_status_of_a_bucket_says_what_its_sources_wait_for(svc: RunSvc, at_odd: RunSvc, odd: OddServer) -> None:
+    store = {"status": "indexing", "pending_member_count": 1}
+    bucket = {"id": "bkt_1", "slug": "b", "name": "b", "status": "active", "bucketStore": store}
+    source = {"id": SOURCE_ID, "status": "indexing", "ready": False, "type": "file", "size_bytes": 1, "title": "a.md"}
+    odd.answers["GET /v1/buckets/b"] = (200, {**bucket, "counts": {"retrievable": 0}}, {})
+    odd.answers["GET /v1/buckets/b/sources"] = (200, {"sources": [source], "has_more": False}, {})
+    odd.answers[f"GET /v1/sources/{SOURCE_ID}"] = (200, {**source, "waits_for": {"message": "The disk is full."}}, {})
+    assert at_odd("status", "-b", "b").json["waits_for"] == {"message": "The disk is full."}
+    assert "waits for: The disk is full." in svc("status", "-b", "b", "--base-url", odd.url).stdout
+
+
 def test_complete_id_is_requested_without_a_lookup(at_odd: RunSvc, odd: OddServer) -> None:
     answer: dict[str, Any] = {"error": {"code": "source_not_found", "message": "gone", "retryable": False}}
     odd.answers[f"GET /v1/sources/{SOURCE_ID}"] = (404, answer, {})

@@ -14,7 +14,7 @@ import pytest
 from svc_cli.client.api import Client
 from svc_cli.client.events import EventFollower
 from svc_cli.client.retries import CreatePacer, RetryPolicy, Stopped, is_worth_retrying, parse_retry_after
-from svc_cli.client.waiting import Watch, wait_and_look_up, wait_until_settled
+from svc_cli.client.waiting import Watch, look_up, wait_and_look_up, wait_until_settled
 from svc_cli.commands.nouns import events
 from svc_cli.errors import NetworkFailed, WaitTimedOut
 from svc_daemon.core.access.rate_limits import TokenBucket
@@ -51,6 +51,24 @@ class Service:
         missing = [row["id"] for row in found if row["status"] == "gone"]
         listed = [row for row in found if row["status"] != "gone"]
         return {"sources": listed, "missing": missing, "replaced_by": dict.fromkeys(missing, "src_next")}
+
+    def source(self, source_id: str) -> Json:
+        return {"id": source_id, "status": self.statuses[source_id], "waits_for": {"message": "The disk is full."}}
+
+
+def test_what_the_service_waits_for_is_shown_when_no_event_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("svc_cli.client.waiting.QUIET_S", 0.01)
+    watch, shown, service = Watch(["a"]), list[str](), Service({"a": "indexing"})
+
+    def show(seen: Watch) -> None:
+        shown.append(seen.waits_for)
+        if seen.waits_for:
+            service.statuses = {"a": "failed"}
+            look_up(service, seen)
+
+    wait_until_settled(service, watch, on_change=show)
+    assert shown[0] == ""
+    assert shown[-1] == "The disk is full."
 
 
 def test_sources_that_events_have_settled_are_looked_up_once_at_the_end() -> None:

@@ -218,13 +218,24 @@ class _BucketView(_View):
         if bucket["bucketStore"].get("stale_member_count"):
             for page in self.client.source_pages(self.name, {"status": "all", "stale": "true"}):
                 stale += page["sources"]
-        answer = {**answer, "sources": unready, "stale": stale, "bucket": bucket}
+        answer = {**answer, "sources": unready, "stale": stale, "bucket": bucket, "waits_for": self._shortage(unready)}
         return _with_recognition(self.client, answer, [bucket])
+
+    def _shortage(self, unready: Sequence[JsonMapping]) -> JsonMapping | None:
+        """Return what keeps the service from indexing, which it tells of a source that is not settled."""
+        waiting = next((source for source in unready if source["status"] != "failed"), None)
+        if waiting is None:
+            return None
+        with suppress(ApiError):  # it may have been deleted a moment ago
+            return self.client.source(waiting["id"]).get("waits_for")
+        return None
 
     def text(self, answer: JsonMapping) -> str:
         most = max(len(answer["sources"]), len(answer["stale"])) if self.call.console.is_verbose else MOST_ROWS
         rows = render_sources(self.call.console, answer["sources"][:most])
         top = render_buckets(self.call.console, [answer["bucket"]]) + _remarks(answer, [answer["bucket"]])
+        if shortage := answer["waits_for"]:
+            top += f"\n\nwaits for: {clean(shortage['message'])} It continues automatically."
         for source in answer["stale"][:most]:
             refresh = source["refresh"]
             often = f"{counted(refresh['failures'], 'failure')} in a row"

@@ -127,7 +127,8 @@ def _look_first(client: "Client", watch: Watch) -> None:
 
 def _wait(call: Invocation, client: "Client", progress: "Progress", waited: _Waited, timeout_s: float | None) -> None:
     def report(_: object) -> None:
-        progress.update(waited.settled_count, scan_progress(waited.watch.scan) if waited.watch.scan else "")
+        scan, lack = waited.watch.scan, waited.watch.waits_for
+        progress.update(waited.settled_count, scan_progress(scan) if scan else lack)
         call.console.event({"type": "wait.progress", "settled": waited.settled_count, "total": waited.total})
 
     if waited.watch.seen:
