@@ -80,8 +80,9 @@ class Need(NamedTuple):
 
 def facts_of(text: str) -> list[Need]:
     """Return what a sentence says of a thing: its needs, and the numbers that it spells in words, but not "one"."""
-    # A sentence about less than 20 °C says another amount than one about less than -20 °C, though that is less, too.
-    reading, needs = Reading(text), [need._replace(side=0) for need in needs_of(text) if need.kind != "quoted"]
+    # An option may stand above the words that are quoted. And less than 20 °C is another amount than less than -20 °C.
+    kept = (need for need in needs_of(text) if need.kind not in ("quoted", "option"))
+    reading, needs = Reading(text), [need._replace(side=0) for need in kept]
     spelled = [(at, each) for at, each in reading.counted if not reading.tokens[at].has_digit and each.value > 1]
     rates = [token.low for before, token in pairwise(reading.tokens) if before.low == "per" and token.low in UNITS]
     facts = [Need(reading.tokens[at].text, "quantity", each) for at, each in spelled]
