@@ -294,5 +294,13 @@ class Asked(Question):
             told |= {stem for stem in self.weights if stem in names and chance_of(stem) < COMMON}
         told = {stem for stem in told if not all(stem in scope for scope in scopes)}
         kept = [each for each, scope in zip(scored, scopes, strict=True) if told <= scope]
-        is_joined = re.search(r" (?:and|or|than|vs|versus) |,", self.question)
-        return kept or [each for each in scored if each.statement.kind not in ("row", "field") or is_joined]
+        if kept or re.search(r" (?:and|or|than|vs|versus) |,", self.question):
+            return kept or list(scored)
+        # Of the lines of forms and records, those of the one that has the most, if only one has.
+        had = [scope & told for scope in scopes]
+        best = {each for each in had if len(each) == max(map(len, had))}
+        return [
+            each
+            for each, words in zip(scored, had, strict=True)
+            if each.statement.kind != "row" and (each.statement.kind != "field" or {words} == best)
+        ]

@@ -98,11 +98,14 @@ def row_of(line: str, size: int, lines: Sequence[str]) -> list[str]:
 
 
 def columns_in(heading: str, lines: Sequence[str]) -> list[str]:
-    """Return the names of a table's columns, if a heading has them: half of the lines have as many cells."""
+    """Return the names of a table's columns, if a heading has them: a line has as many cells, and half are rows."""
     names, filled = heading.split(", "), [line for line in lines if line.strip()]
     if len(names) < 2 or any(map(ITEM.match, filled)):
         return []
-    return names if 2 * sum(bool(cells_of(line, len(names))) for line in filled) >= len(filled) > 0 else []
+    whole = sum(bool(cells_of(line, len(names))) for line in filled)
+    # What ends with a full stop may be prose with commas.
+    rows = sum(bool(row_of(line, len(names), lines)) and not line.rstrip().endswith(".") for line in filled)
+    return names if whole and 2 * max(whole, rows) >= len(filled) else []
 
 
 def gapped(line: str) -> list[str]:

@@ -23,6 +23,8 @@ HELP = (
 DIRECTIVES = "%h     same as %b\n%H     hour (00..23)\n%j     day of year (001..366)\n"
 CORNER = "| | Alpha | Beta |\n|---|---|---|\n| RAM | 8 GB | 16 GB |"
 RAGGED = "Lamp,49,12,red\nDesk,199,3\nChair,89\nShelf,35,7,blue"
+CURRENCIES = "- name: Swiss Franc\n  numeric: '756'\n- name: Codes for testing\n  numeric: '963'\n"
+SHORT = "1.1,Buzz,1993,\n1.2,Rex,1993\n1.3,Bo,1995\n11,Ada,2019,2026"
 #: A text, a question, and the answer; none if another record's value would be one.
 CASES = [
     (YAML, "host of dev", "host: localhost [1]"),
@@ -46,13 +48,16 @@ CASES = [
     (RAGGED, "price of Desk", "Desk,199,3 (name | price | stock | colour) [1]"),
     (RAGGED, "colour of Shelf", "Shelf,35,7,blue (name | price | stock | colour) [1]"),
     (RAGGED, "colour of Desk", ""),
+    (SHORT, "colour of Ada", "11,Ada,2019,2026 (name | price | stock | colour) [1]"),
+    # Of the records, only one has the most words of the question.
+    (CURRENCIES, "numeric code of the swiss franc", "numeric: '756' [1]"),
     (RAGGED, "stock of Chair", ""),
 ]
 
 
 @pytest.mark.parametrize(("text", "question", "answer"), CASES)
 def test_only_the_record_that_is_asked_about_answers(text: str, question: str, answer: str) -> None:
-    headings = ("name, price, stock, colour",) if text == RAGGED else ()
+    headings = ("name, price, stock, colour",) if text in (RAGGED, SHORT) else ()
     title = "date, backup, journald"
     words = [word for word in words_of(question) if word not in STOP_WORDS and word in f"{text} {title}".lower()]
     read = replace(passage(text, title=title, headings=headings), weights=dict.fromkeys(words, 2.0))
