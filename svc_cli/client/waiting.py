@@ -105,14 +105,8 @@ def wait_until_settled(
                 watch.waits_for = ""
                 _take_events(client, watch, events)
             elif on_change is not None:
-                watch.waits_for = _find_shortage(client, watch.open_ids[0])
-
-
-def _find_shortage(client: EventReader, source_id: str) -> str:
-    """Return what the service says that the source waits for; empty if it waits for nothing."""
-    with suppress(ApiError):  # an event tells if the source is gone
-        return str((client.source(source_id).get("waits_for") or {}).get("message", ""))
-    return ""
+                with suppress(ApiError):  # an event tells if the source is gone
+                    watch.waits_for = str((client.source(watch.open_ids[0]).get("waits_for") or {}).get("message", ""))
 
 
 def look_up(client: EventReader, watch: Watch, source_ids: Sequence[str] | None = None) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from svc_cli.client.api import Client
 from svc_cli.client.imports import ImportKind, ImportRequest, import_key
+from svc_cli.client.new_files import lacks
 from svc_cli.client.transport import Reply
 from svc_cli.errors import ApiError, SvcError
 from svc_cli.transfer.reports import ReportItem
@@ -62,7 +63,7 @@ def import_one(client: Client, url: str, known: Mapping[str, JsonMapping], optio
     item = ReportItem(path=without_password(url), action="created")
     try:
         if (source := known.get(url)) is not None:
-            _fetch_again(client, source, item, options)
+            _take_known(client, source, item, options)
         else:
             _import(client, replace(options.pattern, url=url), item, options)
     except SvcError as error:
@@ -70,6 +71,16 @@ def import_one(client: Client, url: str, known: Mapping[str, JsonMapping], optio
             raise
         item.refuse(error)
     return item
+
+
+def _take_known(client: Client, source: JsonMapping, item: ReportItem, options: ImportOptions) -> None:
+    """Keep the existing source of a URL, or fetch it again, and say if it stays without what was given for it."""
+    _fetch_again(client, source, item, options)
+    wanted = options.pattern
+    if lacks(source, wanted.tags, wanted.metadata) or wanted.title not in (None, source["title"]):
+        item.warnings.append(
+            f"its title, tags and metadata stay as they are; `svc source set {source['id']}` sets them."
+        )
 
 
 def _fetch_again(client: Client, source: JsonMapping, item: ReportItem, options: ImportOptions) -> None:
@@ -105,7 +116,7 @@ def _import(client: Client, wanted: ImportRequest, item: ReportItem, options: Im
         # The page already has a source, perhaps under another spelling of its URL or in another bucket.
         source = client.source(str(error.details["source_id"]))
         if options.bucket in source["bucket_ids"]:
-            _fetch_again(client, source, item, options)
+            _take_known(client, source, item, options)
             return
         hint = f"`svc source attach {source['id']} -b BUCKET` puts it into this bucket too."
         item.conflict(source["id"], {**error.body(), "hint": hint})

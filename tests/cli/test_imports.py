@@ -92,6 +92,16 @@ def test_a_url_is_known_in_every_spelling(run_import: RunImport, odd: OddServer)
     assert _fetches(odd, path) == 2
 
 
+def test_known_url_says_that_its_title_tags_and_metadata_stay(run_import: RunImport) -> None:
+    source_id = only(run_import("@/ferries.md --tag sea --meta by=me"))["source_id"]
+    for words in ("--tag sea --meta by=me", ""):
+        assert only(run_import(f"@/ferries.md {words}"))["warnings"] == []
+    for words in ("--tag new", "--meta by=you", "--title Other", "--tag new --refresh"):
+        again = only(run_import(f"@/ferries.md {words}"))
+        assert (again["action"], again["source_id"]) == ("unchanged", source_id)
+        assert ["stay as they are" in warning for warning in again["warnings"]] == [True], words
+
+
 def test_an_interval_is_set_for_new_urls_and_known_ones_and_is_ended(
     run_import: RunImport, odd: OddServer, here: RunSvc
 ) -> None:
