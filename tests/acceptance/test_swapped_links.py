@@ -68,7 +68,8 @@ def test_watcher_of_a_folder_that_has_become_a_link_stops_until_it_is_flushed_by
         site.symlink_to("../foreign/docs")
         watch.wait_for_state("troubled")
         write(site, "c.md", f"{SECRET} c")
-        assert installation.svc("watch", "flush").exit == 3, "who names no folder accepts nothing"
+        assert installation.svc("watch", "flush").exit == 11, "who names no folder accepts nothing"
+        assert "--accept-root" in installation.svc("watch", "status").stdout
         state = run_state(installation, "docs")
         assert (state["error"]["code"], "svc watch flush docs" in state["error"]["hint"]) == ("svc_safety_stop", True)
         assert (titles(installation), is_stored(installation)) == (["a.md", "b.md"], False)

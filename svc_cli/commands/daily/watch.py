@@ -37,11 +37,12 @@ from svc_cli.commands.invocations import (
 )
 from svc_cli.console import Console
 from svc_cli.daemon.connections import connected
-from svc_cli.errors import Interrupted, PathMissing, UsageError, WaitTimedOut
+from svc_cli.errors import Interrupted, PathMissing, SafetyStop, UsageError, WaitTimedOut
 from svc_cli.exits import Exit
 from svc_cli.given_files import absolute
 from svc_cli.sync.mappings import Added, Mapping, Ownership, is_same, name_of, refuse_overlaps, refuse_unreachable
 from svc_cli.sync.watch.records import Record
+from svc_cli.transfer.reports import worst
 from svc_cli.transfer.rooted_files import find_way_out, refuse_way_out
 from svc_daemon import paths
 from svc_daemon.wire import Json
@@ -277,7 +278,8 @@ def flush(call: Invocation, name: NamesArgument = None, timeout: TimeoutOption =
         time.sleep(LOOK_S)
     states = [_state(record, mapping) for record, mapping in held]
     call.console.show({"mappings": states}, lambda: render_states(call.console, states))
-    return Exit.FAILED if any(state.get("error") for state in states) else Exit.DONE
+    errors = [state["error"] for state in states if state.get("error")]
+    return worst(Exit.SAFETY if error["code"] == SafetyStop.code else Exit.FAILED for error in errors)
 
 
 @command(app, "log", "svc watch log docs -n 20")

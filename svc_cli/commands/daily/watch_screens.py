@@ -140,6 +140,7 @@ def render_states(console: Console, states: Sequence[Json]) -> str:
             ("withheld", " ".join(_withheld(state))),
             ("not watched", ", ".join(state.get("unwatched") or ())),
             ("trouble", (state.get("error") or {}).get("message")),
+            ("hint", (state.get("error") or {}).get("hint")),
         ]
         if any(value for _, value in pairs):
             details += ["", console.paint(clean(state["mapping"]), "bold"), fields(console, pairs)]
