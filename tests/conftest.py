@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,9 @@ from tests.acceptance.installations import Installation
 # Programs that tests start write compiled modules, as in an installation: without them a daemon compiles for a
 # fifth of a second before it responds.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+# A run that `nohup` has started ignores SIGHUP, and so would every command of the tests.
+if hasattr(signal, "SIGHUP"):
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 #: Variables that turn off rate limits, for tests that are not about them.
 UNLIMITED = {"SVC_LIMIT_CREATES_PER_SECOND": "0", "SVC_LIMIT_BYTES_PER_MINUTE": "0"}

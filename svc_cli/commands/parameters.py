@@ -15,8 +15,9 @@ from svc_daemon.wire.light.field_errors import UNSET_VARIABLE, find_fault_of_num
 
 ProgressStyle = Literal["auto", "bar", "plain", "none"]
 
-#: Options that a blank value clears, and words that may be anything. Every other blank value is an error.
-MAY_BE_BLANK = frozenset({"description", "instructions", "role", "surface", "words"})
+#: Options that a blank value clears, words that may be anything, and what a list goes on after, which a script may not
+#: have yet. Every other blank value is an error.
+MAY_BE_BLANK = frozenset({"after", "description", "instructions", "role", "surface", "words"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

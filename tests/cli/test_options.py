@@ -74,6 +74,7 @@ def test_flags_before_and_after_the_command_are_merged() -> None:
 #: The parameters for which blank means something.
 MAY_BE_BLANK = {
     *("svc search words", "svc ask words", "svc help words"),
+    *("svc events after", "svc source ls after", "svc webhook deliveries after", "svc webhook listen after"),
     *("svc bucket create description", "svc bucket set description"),
     *(f"svc agent {verb} {name}" for verb in ("create", "set") for name in ("instructions", "role", "surface")),
 }
