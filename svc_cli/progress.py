@@ -122,7 +122,9 @@ class Plain(Silent):
             return
         self._last_s = now_s
         of_total = "" if self._total is None else f" of {self._total}"
-        self._console.message(f"{self._label}: {done}{of_total}{f', {note}' if note else ''}")
+        # Before the first phase, an earlier run is finished, of whose files only the bytes are counted.
+        line = f"{self._label}: {done}{of_total}{f', {note}' if note else ''}" if self._label else f"sending: {note}"
+        self._console.message(line)
 
 
 class Bar(Silent):

@@ -149,11 +149,15 @@ DRY_WORDS = {
 }
 
 
+_NOT_HERE = frozenset({"gone", "detached", "deleted"})
+
+
 def render_report(console: Console, report: SyncReport) -> str:
     """Render the report of the sync of one mapping."""
     items, counts = report.items.values(), report.counts
-    total = sum(counts[action] for action in report.ACTIONS)
-    head = f"{counted(total, 'file')}, {clean(report.mapping)} to bucket {clean(report.bucket)}"
+    # Not what was deleted or removed, and no folder that is left out or can't be read.
+    here = [item for item in items if item.action not in _NOT_HERE and not item.path.endswith("/")]
+    head = f"{counted(len(here) + report.unchanged, 'file')}, {clean(report.mapping)} to bucket {clean(report.bucket)}"
     rows = []
     for action in sorted(report.ACTIONS, key=lambda action: action != "failed"):
         sent = sum(item.size_bytes or 0 for item in items if item.action == action)

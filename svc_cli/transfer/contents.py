@@ -171,9 +171,11 @@ def stamp_of(facts: os.stat_result) -> Stamp:
 
 
 def _too_large(size_bytes: int | None, max_bytes: int) -> FileRefused:
-    size = f"it has {size_bytes / 1024**2:.1f} MB, " if size_bytes else ""
+    size, limit = f"it has {(size_bytes or 0) / 1024**2:.1f} MB", f"{max_bytes / 1024**2:.0f} MB"
+    if size_bytes and (size_bytes - max_bytes) < 1024**2:  # rounded, both may be the same
+        size, limit = f"it has {size_bytes:,} bytes", f"{max_bytes:,}"
     return FileRefused(
-        f"the file is too large: {size}the limit is {max_bytes / 1024**2:.0f} MB.",
+        f"the file is too large: {f'{size}, ' if size_bytes else ''}the limit is {limit}.",
         code="file_too_large",
         hint="split it.",
         details={"max_bytes": max_bytes, "size_bytes": size_bytes},

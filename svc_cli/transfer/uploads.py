@@ -25,6 +25,7 @@ from svc_cli.transfer.selections import SelectedFile
 from svc_cli.transfer.skips import is_utf8
 from svc_cli.transfer.transfers import Transfer, stops_everything
 from svc_daemon.wire import JsonMapping
+from svc_daemon.wire.light.names import MAX_NAME_BYTES
 
 if TYPE_CHECKING:
     from svc_cli.client.types import BucketFieldsDict
@@ -177,8 +178,10 @@ def _examine(
     else:
         # What is set on the old version stays, newer values first.
         old = known.by_title[file.title][-1] if source else {}
+        # A title may be longer than the name of a file.
+        name = PurePosixPath(item.path).name or item.path
         description = Description(
-            filename=PurePosixPath(item.path).name or item.path,
+            filename=name if len(name.encode()) <= MAX_NAME_BYTES else file.path.name,
             title=item.path,
             tags=tuple(dict.fromkeys((*old.get("tags", ()), *options.tags))),
             metadata={**old.get("metadata", {}), **options.metadata},

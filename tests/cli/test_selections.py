@@ -243,6 +243,8 @@ def test_missing_empty_too_large_or_special_file_is_refused_with_its_code(
             read(Path(STDIN), 100)
         assert refused.value.code == code
     assert read(tmp_path / "large", 101).size_bytes == 101, "a file of exactly the limit is read"
+    with pytest.raises(FileRefused, match="it has 101 bytes, the limit is 100"):
+        read(tmp_path / "large", 100)
 
 
 FSTAT = os.fstat

@@ -2,9 +2,11 @@
 
 import pytest
 
-from svc_cli.commands.reports import render_summary
+from svc_cli.commands.reports import render_report, render_summary
 from svc_cli.errors import ApiError, FileRefused, SvcError, WaitTimedOut
 from svc_cli.exits import Exit
+from svc_cli.progress import Plain
+from svc_cli.sync.run_state import SyncReport
 from svc_cli.transfer.reports import Report, ReportItem
 from tests.cli.terminals import MakeConsole
 
@@ -125,6 +127,19 @@ def test_many_skipped_files_are_counted_instead_of_listed(make_console: MakeCons
     text = render_summary(make_console().console, _summary(*items))
     assert "500 files, such as 0.png  ignored" in text
     assert len(text.splitlines()) < 30
+
+
+def test_head_of_a_sync_counts_the_files_of_the_folder_alone(make_console: MakeConsole) -> None:
+    report = SyncReport(mapping="docs", bucket="b", unchanged=2)
+    items = [_item("a.md"), _item("old.md", "gone"), _item("older.md", "detached"), _skipped("drafts/")]
+    report.items = {item.path: item for item in items}
+    assert render_report(make_console().console, report).startswith("3 files, docs to bucket b")
+
+
+def test_progress_before_the_first_phase_shows_what_was_sent(make_console: MakeConsole) -> None:
+    made, times = make_console(), iter((0.0, 20.0))
+    Plain(made.console, lambda: next(times)).update(0, "155.3 MB")
+    assert made.err.getvalue() == "sending: 155.3 MB\n"
 
 
 def test_error_of_an_item_has_all_fields_including_the_request_id() -> None:

@@ -163,6 +163,14 @@ def test_ndjson_prints_item_events_and_then_the_summary(here: RunSvc) -> None:
     assert events == [("upload.item", False), ("upload.item", True), ("upload.summary", None)]
 
 
+def test_title_may_be_longer_than_the_name_of_a_file(upload: Upload) -> None:
+    _write("a.md")
+    finished = upload("a.md", "--title", "\u00e9" * 1024)
+    assert finished.exit == 0, finished.stdout
+    (item,) = finished.json["items"]
+    assert (item["path"], item["ready"]) == ("\u00e9" * 1024, True)
+
+
 def test_refused_key_fails_the_whole_upload(upload: Upload, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(20):
         _write(f"docs/{number}.md", str(number))
