@@ -303,6 +303,23 @@ def test_what_cannot_be_seen_is_kept_apart_and_white_text_on_a_colour_is_seen() 
     ]
 
 
+def test_struck_words_are_kept_apart_and_exponents_stay_apart_from_their_numbers() -> None:
+    look = '<w:style w:type="character" w:styleId="{}"><w:rPr>{}</w:rPr></w:style>'
+    styles = part(
+        "w:styles", look.format("Out", "<w:strike/>") + look.format("Up", '<w:vertAlign w:val="superscript"/>')
+    )
+    up = '<w:vertAlign w:val="superscript"/>'
+    inside = run("30 ", "<w:strike/>") + run("40 ", "<w:dstrike/>") + run("41 ", '<w:rStyle w:val="Out"/>')
+    inside += (
+        run("45", '<w:rStyle w:val="Out"/><w:strike w:val="0"/>') + run(" euros, 10") + run("-", up) + run("6", up)
+    )
+    inside += run(", 2") + run("10", '<w:rStyle w:val="Up"/>') + run(", m") + run("2", up) + run(", 1") + run("st", up)
+    inside += run(", H") + run("2", '<w:vertAlign w:val="subscript"/>') + run("O")
+    document = read(word(paragraph("The fee is ", inside=inside), {"styles.xml": styles}), "a.docx")
+    assert document.text == "The fee is 45 euros, 10^-6, 2^10, m2, 1st, H2O"
+    assert [(each.text, each.reason) for each in document.hidden] == [(fee, "struck out") for fee in ("30", "40", "41")]
+
+
 TABLE_ON_BLACK = (
     '<w:tbl><w:tblPr><w:shd w:val="clear" w:fill="000000"/></w:tblPr><w:tr><w:tc>'
     f"{paragraph(inside=run('seen', WHITE))}</w:tc></w:tr></w:tbl>"

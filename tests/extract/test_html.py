@@ -57,6 +57,7 @@ def test_file_is_read_whole_with_its_headings() -> None:
 def test_loose_text_and_the_first_heading_are_read(begin: str) -> None:
     document = read(f"{begin}Loose<h1>Quay</h1>here<table><tr><td>a</table>end".encode(), "a.html")
     assert document.text.split("\n\n") == ["Loose", "Quay", "here", "a", "end"]
+    assert read(f"{begin}<h1>Quay <s>6</s> 7<sup>2</sup></h1>a".encode(), "a.html").title == "Quay 7^2"
 
 
 @pytest.mark.parametrize(
@@ -168,6 +169,9 @@ def test_heading_that_was_not_closed_costs_no_text() -> None:
 @pytest.mark.parametrize(
     ("markup", "text"),
     (
+        ("The fee is <del>30</del> 45 euros.", "The fee is 45 euros."),
+        ("2<sup>10</sup>, 10<sup>-6</sup>, <b>5</b><sup><i>2</i></sup>", "2^10, 10^-6, 5^2"),
+        ("H<sub>2</sub>O, m<sup>2</sup>, 21<sup>st</sup>, 2<sup>n</sup>", "H2O, m2, 21st, 2n"),
         (
             "<ruby>東<rt>とう</rt></ruby><ruby>京<rp>(</rp><rt>きょう</rt><rp>)</rp></ruby>の天気",
             "東京の天気 (とうきょう)",
@@ -203,6 +207,9 @@ HIDDEN = (
     *("<p style='height:0;overflow:hidden'>never</p>", "<p style='color:transparent'>never</p>"),
     *("<div style='position:absolute;clip:rect(0,0,0,0)'><p>never</p></div>", "<font color='#ffffff'>never</font>"),
     *("<style>.x{display:none}</style><p class=x>never</p>", "<style>#x{font-size:0px}</style><p id=x>never</p>"),
+    *("<del>never</del>", "<p><s><b>never</b></s></p>", "<strike><p>never</p></strike>"),
+    *("<p style='text-decoration: line-through red'>never</p>", "<s style='text-decoration:none'>never</s>"),
+    *("<style>.x{text-decoration-line:Line-Through}</style><p class=x>never</p>",),
     *("<style>p.x, .y { color: #fefefe }</style><p class='x'>never</p>", "<p style='transform:scale(0)'>never</p>"),
 )
 

@@ -61,14 +61,23 @@ def test_what_a_renderer_does_not_show_is_hidden_with_its_line() -> None:
     text = (
         "# A\n\nSeen <!-- unseen one --> words\n\n<div hidden>unseen <b>two</b></div>\n"
         '<span style="display: none">unseen three</span>\n[comment]: <> (unseen four)\n'
-        "<details><summary>Seen too</summary>\nAnd this\n</details>\n`<!-- code -->`\n"
+        "<details><summary>Seen too</summary>\nAnd this\n</details>\n`<!-- code -->`\n<DEL>unseen five</DEL>\n"
     )
     document = read(text.encode(), "a.md")
     assert [(each.text, each.line) for each in document.hidden] == [
         *(("unseen one", 3), ("unseen two", 5), ("unseen three", 6), ("unseen four", 7)),
+        ("unseen five", 12),
     ]
     assert "unseen" not in document.text
     assert all(words in document.text for words in ("Seen  words", "Seen too", "And this", "<!-- code -->"))
+
+
+def test_struck_words_are_left_out_and_exponents_stay_apart_from_their_numbers() -> None:
+    text = "The fee is <del>30</del> 45.\n\n2<sup>10</sup>, 10<SUP>-6</SUP>, m<sup>2</sup> and 2<sup>n</sup>\n"
+    document = read(text.encode(), "a.md")
+    assert [block.text for block in document.blocks] == ["The fee is  45.", "2^10, 10^-6, m2 and 2n"]
+    assert [(each.text, each.reason) for each in document.hidden] == [("30", "struck out")]
+    assert read(b"It costs ~~30~~ 45 for List<S>.\n", "a.md").text == "It costs ~~30~~ 45 for List<S>.\n"
 
 
 @pytest.mark.parametrize(

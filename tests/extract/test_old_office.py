@@ -2,6 +2,8 @@
 
 import struct
 
+import pytest
+
 from tests.extract.compounds import make_doc, make_msg, make_ppt
 from tests.extract.readings import read, shape
 
@@ -31,6 +33,14 @@ def test_doc_keeps_hidden_text_apart_and_has_no_deleted_text_or_instructions_of_
     document = read(make_doc(text, looks=looks), "a.doc")
     assert " ".join(document.text.split()) == "The fee is eighty . the page"
     assert [(each.text, each.reason) for each in document.hidden] == [("secret", "hidden")]
+
+
+@pytest.mark.parametrize("line", (0x0837, 0x2A53))
+def test_doc_keeps_struck_words_apart_and_exponents_stay_apart_from_their_numbers(line: int) -> None:
+    looks = [(11, 14, line), (25, 27, 0x2A48), (30, 31, 0x2A48)]
+    document = read(make_doc("The fee is 30 45 euros, 210, m2.\r", looks=looks), "a.doc")
+    assert document.text == "The fee is 45 euros, 2^10, m2."
+    assert [(each.text, each.reason) for each in document.hidden] == [("30", "struck out")]
 
 
 def test_ppt_slides_are_pages_with_titles_texts_and_notes() -> None:

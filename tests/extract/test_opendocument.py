@@ -190,6 +190,36 @@ def test_text_that_is_not_shown_is_kept_apart(body: str, properties: str, reason
     assert [(hidden.text, hidden.reason) for hidden in document.hidden] == [("secret", reason)]
 
 
+@pytest.mark.parametrize("line", ("style:text-line-through-style", "style:text-line-through-type"))
+@pytest.mark.parametrize("kind", ("text", "presentation"))
+def test_struck_words_are_kept_apart_and_exponents_stay_apart_from_their_numbers(kind: str, line: str) -> None:
+    def span(name: str, text: str) -> str:
+        return f'<text:span text:style-name="{name}">{text}</text:span>'
+
+    looks = {"Out": f'{line}="solid"', "In": f'{line}="none"', "Up": 'style:text-position="super 58%"'}
+    looks |= {"High": 'style:text-position="33% 58%"', "Low": 'style:text-position="sub 58%"'}
+    styles = "".join(style(name, "text", f"<style:text-properties {look}/>") for name, look in looks.items())
+    words = f"The fee is {span('Out', '30 ' + span('In', '45'))} euros, 10{span('Up', '-6')}, 2{span('High', '10')}"
+    words = f"<text:p>{words}, m{span('Up', '2')}, H{span('Low', '2')}O</text:p>"
+    body = words if kind == "text" else f"<draw:page><draw:frame>{words}</draw:frame></draw:page>"
+    document = read(make_open_document(kind, body, styles=styles), "a.odt" if kind == "text" else "a.odp")
+    assert document.text == "The fee is 45 euros, 10^-6, 2^10, m2, H2O"
+    assert [(each.text, each.reason) for each in document.hidden] == [("30", "struck out")]
+
+
+def test_struck_cells_are_kept_apart_with_their_values() -> None:
+    line = '<style:text-properties style:text-line-through-style="solid"/>'
+    styles = style("C", "table-cell", line) + style("P", "paragraph", line)
+    body = table(
+        cell("30", 'table:style-name="C" office:value-type="float" office:value="30"')
+        + cell("", "", '<text:p text:style-name="P">40</text:p>')
+        + cell("45", "")
+    )
+    document = read(make_open_document("spreadsheet", body, styles=styles), "a.ods")
+    assert ("30" in document.text, "40" in document.text, "45" in document.text) == (False, False, True)
+    assert [(each.text, each.reason) for each in document.hidden] == [("30", "struck out"), ("40", "struck out")]
+
+
 def test_white_text_on_a_dark_cell_or_shape_is_seen() -> None:
     white = style("W", "paragraph", '<style:text-properties fo:color="#FFFFFF"/>')
     dark = style("D", "table-cell", '<style:table-cell-properties fo:background-color="#000080"/>')

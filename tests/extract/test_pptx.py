@@ -137,6 +137,19 @@ def test_numbered_paragraphs_show_their_numbers_and_equations_their_characters()
     assert texts(deck([slide(body)])) == ["3. A", "a) B", "b) C", "4. D", "E", "E²"]
 
 
+def test_struck_words_are_kept_apart_and_exponents_stay_apart_from_their_numbers() -> None:
+    def run(text: str, look: str = "") -> str:
+        return f"<a:r><a:rPr {look}/><a:t>{text}</a:t></a:r>"
+
+    runs = run("The fee is ") + run("30 ", 'strike="sngStrike"') + run("40 ", 'strike="dblStrike"')
+    runs += run("45", 'strike="noStrike"') + run(" euros, 2") + run("10", 'baseline="30000"') + run(", H")
+    runs += run("2", 'baseline="-25000"') + run("O, m") + run("2", 'baseline="30000"')
+    body = shape("x").replace("<a:r><a:rPr></a:rPr><a:t>x</a:t></a:r>", runs)
+    document = read(deck([slide(body)]), "a.pptx")
+    assert document.text == "The fee is 45 euros, 2^10, H2O, m2"
+    assert [(each.text, each.reason, each.page) for each in document.hidden] == [("30 40", "struck out", 1)]
+
+
 def test_what_cannot_be_seen_is_kept_apart_and_hidden_slides_are_read() -> None:
     white = '<a:solidFill><a:srgbClr val="FFFFFF"/></a:solidFill>'
     off = shape("Off", place(1000, 0)) + shape("Edge", place(950, 0)) + shape("Above", place(0, -200))

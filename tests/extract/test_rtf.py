@@ -35,6 +35,7 @@ def text_of(body: str) -> str:
         ),
         (r"Text{\shp{\*\shpinst{\sp{\sn a}}{\shptxt Boxed\par}}{\shprslt{\*\do no}}} on\par", "Text on\n\nBoxed"),
         (r"{\header Zebra\par}{\headerl Zebra\par}{\footer KX\par}{\footerf 1\par}Body\par", "Zebra\n\nBody\n\nKX"),
+        (r"10{\super -}{\super 6}, 2\super 10\nosupersub , m{\super 2}, H{\sub 2}O\par", "10^-6, 2^10, m2, H2O"),
         (r"{\upr{ab?}{\*\ud{ab\u322?}}}c\par", "abłc"),
         ("a\\bin5 {}{{{b\\par", "ab"),
     ),
@@ -79,6 +80,8 @@ def test_tables_are_read_by_rows_and_merged_cells_count_in_each() -> None:
         (r"\v secret\v0 ", "hidden"),
         (r"{\cf1 secret}", "white text"),
         (r"{\fs1 secret}", "text of size 0"),
+        (r"{\strike secret}", "struck out"),
+        (r"\striked1 secret\striked0 ", "struck out"),
     ),
 )
 def test_text_that_is_not_shown_is_kept_apart(body: str, reason: str) -> None:

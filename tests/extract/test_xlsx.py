@@ -193,6 +193,7 @@ def test_what_a_format_does_not_show_is_kept_apart() -> None:
                 ("seen", {}),
                 (7, {"num_format": ";;;"}),
                 ("pale", {"font_color": "#FFFFFF"}),
+                ("old", {"font_strikeout": True}),
                 ("head", {"font_color": "#FFFFFF", "bg_color": "#000080"}),
             )
         ):
@@ -201,7 +202,7 @@ def test_what_a_format_does_not_show_is_kept_apart() -> None:
     document = read(written(build), "a.xlsx")
     assert [block.text for block in document.blocks] == ["Sheet1", "seen, head"]
     assert [(each.text, each.reason) for each in document.hidden] == [
-        *(("7", "number format that shows nothing"), ("pale", "white text")),
+        *(("7", "number format that shows nothing"), ("pale", "white text"), ("old", "struck out")),
     ]
 
 

@@ -38,7 +38,7 @@ class Block:
 
 
 #: The version of the readers. It rises when documents are read better than before, so that stored ones are read again.
-READER_VERSION = 2
+READER_VERSION = 3
 
 
 class HiddenText(NamedTuple):

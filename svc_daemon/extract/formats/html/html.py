@@ -113,10 +113,11 @@ def read(given: Given) -> Document:
             flow.warn(f"Only the main part of the page was read, {size * 100 // whole} % of the text that it shows.")
     for block in blocks:
         block.write(flow)
-    titles = (page.head.css_first("title") if page.head is not None else None, page.css_first("h1"))
+    named = page.head.css_first("title") if page.head is not None else None
+    titles = (block.text for block in walked.blocks if block.kind == "heading" and block.level == 1 and block.text)
     attributes = page.root.attributes if page.root is not None else {}
     return flow.finish(
-        title=next(filter(None, (one_line(each.text()) for each in titles if each is not None)), flow.headings.first),
+        title=(one_line(named.text()) if named is not None else "") or next(titles, flow.headings.first),
         language=attributes.get("lang") or attributes.get("xml:lang"),
         warnings=warnings,
     )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from selectolax.lexbor import LexborNode
 
 from svc_daemon.extract.builders import one_line
+from svc_daemon.extract.formats import superscripts
 
 #: Stands for a line break until the block's white space is collapsed.
 BREAK = "\x01"
@@ -41,7 +42,7 @@ class InlineText:
 
     def take(self, *, is_code: bool) -> str:
         """Return the block's text, and begin the next block."""
-        text = "".join(self.pieces)
+        text = superscripts.write_exponents("".join(self.pieces))
         self.pieces, self._link_end, self._reading_end = [], -1, -1
         if is_code:
             text = text.replace(BREAK, "\n").strip("\n")
@@ -121,8 +122,11 @@ class InlineText:
 
     def begin_superscript(self, node: LexborNode) -> None:
         # The number of a note isn't part of the word before it.
-        if any(child.tag == "a" for child in node.iter()):
-            self.pieces.append(" ")
+        is_note = any(child.tag == "a" for child in node.iter())
+        self.pieces.append(f" {superscripts.BEGIN}" if is_note else superscripts.BEGIN)
+
+    def end_superscript(self, _: LexborNode) -> None:
+        self.pieces.append(superscripts.END)
 
     def begin_ruby(self, _: LexborNode) -> None:
         self._joins_reading = bool(self.readings) and self._reading_end == len(self.pieces)
@@ -136,7 +140,7 @@ class InlineText:
         self.pieces = []
 
     def end_reading(self, _: LexborNode) -> None:
-        reading, self.pieces = one_line("".join(self.pieces)), self._before.pop()
+        reading, self.pieces = one_line(superscripts.write_exponents("".join(self.pieces))), self._before.pop()
         if reading and self._joins_reading and self.readings:
             self.readings[-1] += reading
         elif reading:
@@ -151,7 +155,7 @@ class InlineText:
 
     def end_button(self, _: LexborNode) -> None:
         if self.headings:
-            label, self.pieces = "".join(self.pieces), self._before.pop()
+            label, self.pieces = superscripts.write_exponents("".join(self.pieces)), self._before.pop()
             self.labels.append(label)
         else:
             self.pieces.append(" ")
@@ -226,5 +230,6 @@ _ENDS: Mapping[str, _Handler] = {
     "button": InlineText.end_button,
     "mfrac": InlineText.end_fraction,
     "ruby": InlineText.end_ruby,
+    "sup": InlineText.end_superscript,
     "svg": InlineText.end_drawing,
 }

@@ -1,4 +1,4 @@
-"""Which declarations of styles make text unseen: not displayed, without a size, off the page, or hard to tell apart."""
+"""What makes text unseen: not displayed, without a size, off the page, hard to tell apart, or struck out."""
 
 import re
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ _READ = frozenset(
             "height",
         ),
         *("max-height", "overflow", "overflow-x", "overflow-y", "list-style", "list-style-type", "z-index"),
-        *("padding-top", "padding-bottom"),
+        *("padding-top", "padding-bottom", "text-decoration", "text-decoration-line"),
         *("animation", "animation-name", "transition", "text-shadow", "-webkit-text-stroke"),
     }
 )
@@ -89,6 +89,8 @@ class NodeStyle(NamedTuple):
     box: str = ""
     has_no_size: bool | None = None
     is_invisible: bool | None = None
+    #: Whether a line goes through its text. What it holds can't take that line away.
+    is_struck: bool | None = None
     colour: Colour | None = None
     background: Colour | None = None
     #: Whether its list items have no numbers.
@@ -102,6 +104,9 @@ class NodeStyle(NamedTuple):
 #: Links, buttons and the like have colours of their own.
 OWN_COLOURS = frozenset({"a", "button", "mark", "input", "select", "textarea"})
 _OWN_COLOUR = NodeStyle(colour=_UNKNOWN)
+#: What a writer has struck out.
+STRUCK = frozenset({"del", "s", "strike"})
+_STRUCK = NodeStyle(is_struck=True)
 
 
 class SeenState:
@@ -124,6 +129,9 @@ class SeenState:
         if self.reason and _is_like_background(self._states[-1][1]):
             self.enter(node_id, _OWN_COLOUR)
 
+    def enter_struck(self, node_id: int) -> None:
+        self.enter(node_id, _STRUCK)
+
     def leave(self, node_id: int) -> None:
         while self._states[-1][0] == node_id:
             self._states.pop()
@@ -133,7 +141,7 @@ class SeenState:
 @lru_cache(4096)
 def _combine(around: NodeStyle, style: NodeStyle) -> NodeStyle:
     """Return the style of an element with what it inherits."""
-    names = ("has_no_size", "is_invisible", "colour", "background")
+    names = ("has_no_size", "is_invisible", "is_struck", "colour", "background")
     return style._replace(**{name: getattr(around, name) for name in names if getattr(style, name) is None})
 
 
@@ -144,6 +152,8 @@ def _unseen_by(state: NodeStyle) -> str:
         return "font size 0"
     if state.is_invisible:
         return "visibility:hidden"
+    if state.is_struck:
+        return "struck out"
     if state.colour == _CLEAR:
         return "transparent text"
     return "text in the colour of its background" if _is_like_background(state) else ""
@@ -187,6 +197,7 @@ def find_style(declarations: tuple[tuple[str, str], ...]) -> NodeStyle | None:
         if size and _ZERO.fullmatch(size)
         else (float(length[1]) <= (1 if length[2] else 0) if length else None),
         is_invisible=visibility in {"hidden", "collapse"} if visibility not in {"", "inherit"} else None,
+        is_struck="line-through" in f"{declared.get('text-decoration')} {declared.get('text-decoration-line')}" or None,
         colour=_UNKNOWN
         if is_outlined
         else (None if colour in {"", "inherit"} else (None if is_cut else _read_colour(colour)) or _UNKNOWN),

@@ -11,7 +11,7 @@ from selectolax.lexbor import LexborNode
 
 from svc_daemon.extract.builders import HEADING_CHARACTERS, one_line
 from svc_daemon.extract.formats.html.inline import BREAK, InlineText
-from svc_daemon.extract.formats.html.sight import OWN_COLOURS, SeenState
+from svc_daemon.extract.formats.html.sight import OWN_COLOURS, STRUCK, SeenState
 from svc_daemon.extract.formats.html.styles import PageStyles
 from svc_daemon.extract.formats.html.tables import HtmlBlock, OpenTable
 from svc_daemon.extract.formats.numerals import spell_number
@@ -170,6 +170,8 @@ class _PageWalk:
         else:
             if tag in OWN_COLOURS and (style is None or style.colour is None):
                 self._seen.enter_coloured(node.mem_id)
+            if tag in STRUCK:
+                self._seen.enter_struck(node.mem_id)
             if not self._seen.reason:
                 self._text.enter(node, tag)
         return tag not in _CLOSED
@@ -184,7 +186,7 @@ class _PageWalk:
             self.leave_block(node, tag)
         elif not self._seen.reason:
             self._text.leave(node, tag)
-        if style is not None or tag in OWN_COLOURS:
+        if style is not None or tag in OWN_COLOURS or tag in STRUCK:
             self._seen.leave(node.mem_id)
         if style is not None and style.box and tag not in _BLOCKS:
             self.stand_apart(style.box)

@@ -4,8 +4,9 @@ import re
 
 from lxml import etree
 
-from svc_daemon.extract.formats.odf.styles import attribute, full
+from svc_daemon.extract.formats.odf.styles import Styles, attribute, full
 
+_CELL_STYLE, _STYLE = full("table:style-name"), full("text:style-name")
 _PARAGRAPH, _TYPE, _FORMULA = full("text:p"), full("office:value-type"), full("table:formula")
 
 _DURATION = re.compile(r"P(?:(\d+)D)?T?(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?:[.,]\d+)?S)?")
@@ -16,11 +17,13 @@ def count(value: str | None) -> int:
     return max(1, int(value)) if value and value.isdecimal() and len(value) < 9 else 1
 
 
-def plain_text(cell: etree._Element) -> str | None:
-    """Return the text of a cell; None if it holds more than paragraphs of plain text."""
+def plain_text(cell: etree._Element, styles: Styles) -> str | None:
+    """Return the text of a cell; None if it holds more than paragraphs of plain text, or what isn't seen."""
+    if styles.look("table-cell", cell.get(_CELL_STYLE) or "").reason:
+        return None
     texts: list[str] = []
     for child in cell:
-        if child.tag != _PARAGRAPH or len(child):
+        if child.tag != _PARAGRAPH or len(child) or styles.look("paragraph", child.get(_STYLE) or "").reason:
             return None
         texts.append(child.text or "")
     return " ".join(" ".join(texts).split()) if texts else ""
@@ -29,6 +32,9 @@ def plain_text(cell: etree._Element) -> str | None:
 def cell_value(cell: etree._Element) -> str:
     """Return a cell's value as a sheet shows it by default; else its formula, or an empty string."""
     if cell.get(_TYPE) is None and cell.get(_FORMULA) is None:
+        return ""
+    if any("".join(paragraph.itertext()).strip() for paragraph in cell.iterchildren(_PARAGRAPH)):
+        # What the cell shows of its value isn't seen.
         return ""
     kind, value = attribute(cell, "office:value-type"), attribute(cell, "office:value")
     shown = {

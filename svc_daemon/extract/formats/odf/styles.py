@@ -32,6 +32,8 @@ _PARENTS = 30
 LEVELS = 10
 _SIZE = re.compile(r"([0-9.]+)(pt|cm|mm|in|px)")
 _POINTS = {"pt": 1.0, "cm": 28.35, "mm": 2.835, "in": 72.0, "px": 0.75}
+#: What says whether a line goes through text.
+_LINES = ("style:text-line-through-style", "style:text-line-through-type")
 _SPELLINGS = {"a": "lowerLetter", "A": "upperLetter", "i": "lowerRoman", "I": "upperRoman"}
 
 
@@ -65,6 +67,9 @@ class Look(NamedTuple):
     #: Whether something coloured lies behind the text.
     is_backed: bool = False
     is_tiny: bool | None = None
+    is_struck: bool | None = None
+    #: Whether it is superscript.
+    is_raised: bool | None = None
 
     def within(self, outer: "Look") -> "Look":
         """Return how text looks that has this style, in a place that looks so."""
@@ -73,6 +78,8 @@ class Look(NamedTuple):
             outer.is_white if self.is_white is None else self.is_white,
             self.is_backed or outer.is_backed,
             outer.is_tiny if self.is_tiny is None else self.is_tiny,
+            outer.is_struck if self.is_struck is None else self.is_struck,
+            outer.is_raised if self.is_raised is None else self.is_raised,
         )
 
     @property
@@ -82,6 +89,8 @@ class Look(NamedTuple):
             return "hidden"
         if self.is_white and not self.is_backed:
             return "white text"
+        if self.is_struck:
+            return "struck out"
         return "text of size 0" if self.is_tiny else ""
 
 
@@ -140,18 +149,24 @@ class Styles:
 
     def make_look(self, family: str, name: str) -> Look:
         color, display, size, fills = "", "", "", set[str]()
+        line, place = "", ""
         for properties in (child for style in self.chain(family, name) for child in style):
             fills.add(attribute(properties, "fo:background-color"))
             fills.add(attribute(properties, "draw:fill"))
             color = color or attribute(properties, "fo:color")
             display = display or attribute(properties, "text:display")
             size = size or attribute(properties, "fo:font-size")
+            line = line or next(filter(None, (attribute(properties, name) for name in _LINES)), "")
+            place = place or attribute(properties, "style:text-position")
         points = _SIZE.fullmatch(size)
         return Look(
             display == "none",
             color.lower() == "#ffffff" if color else None,
             bool(fills - _NO_FILLS),
             float(points[1].strip(".") or 0) * _POINTS[points[2]] < 1 if points else None,
+            line != "none" if line else None,
+            # A height above the line, in words or per cent.
+            place.startswith("super") or "1" <= place[:1] <= "9" if place else None,
         )
 
     def label(self, style: str, counts: list[int]) -> str:

@@ -11,6 +11,7 @@ from lxml import etree
 from svc_daemon.extract.builders import FlowDocument, one_line
 from svc_daemon.extract.formats.odf.cells import cell_value, count, plain_text
 from svc_daemon.extract.formats.odf.styles import LEVELS, Look, Styles, attribute, full, short
+from svc_daemon.extract.formats.superscripts import raised, write_exponents
 from svc_daemon.extract.tables import COLUMNS, TableCell, TableLayout
 
 _SPACES = re.compile(r"[ \t\r\n]+")
@@ -38,7 +39,7 @@ _FAMILIES = {
     "table:table-cell": ("table-cell", "table:style-name"),
 }
 _PLAIN, _SHAPE = Look(), Look(is_backed=True)
-_CELL, _CELL_STYLE = full("table:table-cell"), full("table:style-name")
+_CELL = full("table:table-cell")
 _COLUMNS_SPANNED, _ROWS_SPANNED = full("table:number-columns-spanned"), full("table:number-rows-spanned")
 _COLUMNS_REPEATED = full("table:number-columns-repeated")
 #: Tables within more tables than this are not read.
@@ -148,7 +149,7 @@ class BodyWalk:
         if reason := self.looks[-1].reason:
             self.unseen[reason].append(text)
         else:
-            self.buffers[-1].append(text)
+            self.buffers[-1].append(raised(text) if self.looks[-1].is_raised else text)
 
     def write_word(self, text: str) -> None:
         """Add text to the open paragraph as a word of its own, or as a paragraph if none is open."""
@@ -199,7 +200,7 @@ class BodyWalk:
         return f"{label} " if label else ""
 
     def end_text_p(self, element: etree._Element) -> None:
-        text = "".join(self.buffers.pop()).strip()
+        text = write_exponents("".join(self.buffers.pop())).strip()
         readings, after = self.readings.pop(), self.places.pop()
         if self.hides_paragraph:
             self.unseen["hidden"].append(text)
@@ -302,7 +303,7 @@ class BodyWalk:
         cells: list[TableCell] = []
         after: list[OdfBlock] = []
         for cell in row.iterchildren(_CELL):
-            text = None if self.styles.look("table-cell", cell.get(_CELL_STYLE) or "").reason else plain_text(cell)
+            text = plain_text(cell, self.styles)
             if text is None:
                 self.places.append([])
                 self.walk(cell)

@@ -6,7 +6,16 @@ from dataclasses import dataclass, field, replace
 from svc_daemon.core.text.chunking import Document
 from svc_daemon.extract.builders import FlowDocument, one_line
 from svc_daemon.extract.formats import Given
-from svc_daemon.extract.formats.old_office.rtf_words import APART, CHARACTERS, CHARSETS, READ, SKIPPED, code_page
+from svc_daemon.extract.formats.old_office.rtf_words import (
+    APART,
+    CHARACTERS,
+    CHARSETS,
+    GROUP_WORDS,
+    READ,
+    SKIPPED,
+    code_page,
+)
+from svc_daemon.extract.formats.superscripts import raised, write_exponents
 
 _TOKEN = re.compile(
     rb"\\([A-Za-z]{1,32})(-?[0-9]{1,10})? ?|\\'([0-9A-Fa-f]{2})|\\([^A-Za-z])|([{}])|([^\\{}\r\n]+)|[\r\n]+|.",
@@ -15,6 +24,7 @@ _TOKEN = re.compile(
 _HEADING = re.compile(r"heading (\d)", re.IGNORECASE)
 #: Text that is smaller, in half points, can't be read.
 _TINY = 2
+_SWITCHES = {"v": "is_hidden", "deleted": "is_deleted", "strike": "is_struck", "striked": "is_struck"}
 #: Groups within groups are read to this depth.
 _DEPTH = 10_000
 
@@ -34,6 +44,9 @@ class Group:
     is_shaded: bool = False
     is_tiny: bool = False
     is_hidden: bool = False
+    is_struck: bool = False
+    #: Whether the text is superscript.
+    is_raised: bool = False
     #: The name of the group, if its text is apart.
     apart: str = ""
 
@@ -44,6 +57,8 @@ class Group:
             return "hidden"
         if self.is_white and not (self.is_backed or self.is_shaded):
             return "white text"
+        if self.is_struck:
+            return "struck out"
         return "text of size 0" if self.is_tiny else ""
 
 
@@ -176,13 +191,13 @@ class RtfWalk:
         if reason and not (reason == "white text" and (place.in_table or place.on_colour)):
             self.unseen.setdefault(reason, []).append(text)
         else:
-            place.pieces.append(text)
+            place.pieces.append(raised(text) if self.group.is_raised else text)
 
     def end_paragraph(self) -> None:
         """Add the open paragraph, and what follows it."""
         self.flush()
         place = self.places[-1]
-        text = "".join(place.pieces).strip()
+        text = write_exponents("".join(place.pieces)).strip()
         for reason, pieces in self.unseen.items():
             self.flow.hide("".join(pieces), reason)
         self.unseen.clear()
@@ -246,7 +261,7 @@ class RtfWalk:
         starred, self.is_starred = self.is_starred, False
         if word == "u":
             self.add_unit(value or 0)
-        elif self.passed and word not in _GROUP_WORDS:
+        elif self.passed and word not in GROUP_WORDS:
             self.passed -= 1
         elif word in APART and not self.group.apart:
             self.flush()
@@ -261,13 +276,13 @@ class RtfWalk:
         elif word in CHARACTERS:
             self.flush()
             self.write(CHARACTERS[word])
-        elif not self.group.is_skipped or word in _GROUP_WORDS:
+        elif not self.group.is_skipped or word in GROUP_WORDS:
             self.flush()
             self.format(word, value)
 
     def format(self, word: str, value: int | None) -> None:
         """Follow a control word that changes how text looks, or ends a paragraph, cell or row."""
-        if word in _GROUP_WORDS:
+        if word in GROUP_WORDS:
             self.set_group(word, value, is_on=value != 0)
         elif word in ("par", "sect", "page", "column"):
             self.end_paragraph()
@@ -291,10 +306,10 @@ class RtfWalk:
             group.fallback = max(0, min(value or 0, 100))
         elif word == "f":
             group.codec = self.fonts.get(value or 0, "")
-        elif word == "v":
-            group.is_hidden = is_on
-        elif word == "deleted":
-            group.is_deleted = is_on
+        elif word in _SWITCHES:
+            setattr(group, _SWITCHES[word], is_on)
+        elif word in ("super", "sub", "nosupersub"):
+            group.is_raised = word == "super" and is_on
         elif word == "cf":
             group.is_white = (value or 0) < len(self.colors) and self.colors[value or 0] == (255, 255, 255)
         elif word in ("highlight", "cb", "chcbpat", "chshdng"):
@@ -305,6 +320,7 @@ class RtfWalk:
             group.is_tiny = value is not None and value < _TINY
         else:
             group.is_hidden = group.is_deleted = group.is_white = group.is_backed = group.is_tiny = False
+            group.is_struck = group.is_raised = False
             group.codec = self.fonts.get(self.default_font, "")
 
     def set_paragraph(self, word: str, value: int) -> None:
@@ -348,10 +364,6 @@ class RtfWalk:
         self.add_after(place)
 
 
-#: Control words that change the group in which they stand, and are followed even where text is skipped.
-_GROUP_WORDS = frozenset(
-    (*("uc", "f", "v", "deleted", "cf", "highlight", "cb", "chcbpat", "chshdng", "cbpat", "shading", "fs", "plain"),)
-)
 _FONT = re.compile(rb"\\f(\d{1,6})(?!\d)([^{}]*?)(?=\\f\d|[{};])")
 _CHARSET = re.compile(rb"\\(fcharset|cpg)(\d{1,5})")
 _STYLE = re.compile(rb"\{\s*\\s(\d{1,5})(?!\d)((?:[^{}]|\{[^{}]*\})*)\}")

@@ -71,6 +71,13 @@ APART = frozenset(
         *(f"{name}{place}" for name in ("header", "footer") for place in ("", "l", "r", "f")),
     )
 )
+#: Control words that change the group in which they stand, and are followed even where text is skipped.
+GROUP_WORDS = frozenset(
+    (
+        *("uc", "f", "v", "deleted", "cf", "highlight", "cb", "chcbpat", "chshdng", "cbpat", "shading", "fs", "plain"),
+        *("strike", "striked", "super", "sub", "nosupersub"),
+    )
+)
 
 
 def code_page(number: int) -> str:

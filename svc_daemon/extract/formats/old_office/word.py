@@ -12,6 +12,7 @@ from svc_daemon.extract import documents
 from svc_daemon.extract.builders import FlowDocument
 from svc_daemon.extract.formats import Given
 from svc_daemon.extract.formats.old_office.ole import CompoundFile
+from svc_daemon.extract.formats.superscripts import raised, write_exponents
 
 _WORD_97, _WORD_6 = 0xA5EC, 0xA5DC
 _ENCRYPTED, _SECOND_TABLE, _COMPLEX = 0x100, 0x200, 4
@@ -28,8 +29,10 @@ _CODECS = {
     0x40D: "cp1255",
     0x401: "cp1256",
 }
-#: Properties of text: deleted by a tracked change, and hidden; of a paragraph: the end of a row.
-_DELETED, _HIDDEN, _ROW_END, _IN_TABLE = 0x0800, 0x083C, 0x2417, 0x2416
+#: Properties of text: deleted by a tracked change, hidden, with a line or two through it, and above or below the line.
+_DELETED, _HIDDEN, _STRIKES, _PLACE = 0x0800, 0x083C, (0x0837, 0x2A53), 0x2A48
+#: Properties of a paragraph: the end of a row, and within a table.
+_ROW_END, _IN_TABLE = 0x2417, 0x2416
 #: Values of paragraphs; smaller ones are levels of headings.
 _ENDS_ROW, _CELL = 20, 10
 #: Sizes of properties, by the bits that give them. Six is a length byte with as many bytes.
@@ -73,8 +76,11 @@ class Runs:
         if not self._starts:
             return [text]
         kinds = [self.at(offset + number * width) for number in range(len(text))]
-        flow.hide("".join(letter for letter, kind in zip(text, kinds, strict=True) if kind == 1), "hidden")
-        return [letter for letter, kind in zip(text, kinds, strict=True) if not kind]
+        letters = [*zip(text, kinds, strict=True)]
+        for bit, bits, reason in ((1, 3, "hidden"), (4, 7, "struck out")):
+            flow.hide("".join(letter for letter, kind in letters if kind & bits == bit), reason)
+        # The signs of notes have no text.
+        return [raised(letter) if kind & 8 and letter >= " " else letter for letter, kind in letters if not kind & 7]
 
 
 class WordFile:
@@ -94,7 +100,7 @@ class WordFile:
         counts, pieces, looks, paragraphs = (0x4C, 0x1A2, 0xFA, 0x102) if self.is_new else (0x34, 0x160, 0xB8, 0xC0)
         self.counts = struct.unpack_from("<8I", self.stream, counts)
         self.pieces = list(self.read_pieces(pieces, is_complex=self.is_new or bool(flags & _COMPLEX)))
-        #: Bits for hidden and deleted text, and for headings and the ends of rows.
+        #: Bits for text that is hidden, deleted, struck or superscript, and for headings and the ends of rows.
         self.looks, self.paragraphs = Runs(), Runs()
         if self.is_new:
             self.read_runs(looks, self.looks, is_paragraphs=False)
@@ -153,9 +159,10 @@ def _properties(packed: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _look(packed: bytes, at: int) -> int:
-    """Return 1 for hidden and 2 for deleted text."""
+    """Return 1 for hidden, 2 for deleted, 4 for struck and 8 for superscript text, or their sum."""
     found = dict(_properties(packed[at + 1 : at + 1 + packed[at]])) if at else {}
-    return (found.get(_HIDDEN) == 1) + 2 * (found.get(_DELETED) == 1)
+    is_struck = any(found.get(name) == 1 for name in _STRIKES)
+    return (found.get(_HIDDEN) == 1) + 2 * (found.get(_DELETED) == 1) + 4 * is_struck + 8 * (found.get(_PLACE) == 1)
 
 
 def _paragraph_value(packed: bytes, at: int) -> int:
@@ -220,7 +227,7 @@ class TextParts:
 
     def end_paragraph(self, part: str, mark: str, value: int) -> None:
         raw = "".join(self.buffer)
-        text = raw.translate(_CHARACTERS).strip()
+        text = write_exponents(raw.translate(_CHARACTERS)).strip()
         self.buffer.clear()
         if part != "text":
             # A sign is before each note and comment.

@@ -7,8 +7,10 @@ from svc_daemon.extract.builders import one_line
 from svc_daemon.extract.formats.open_xml.equations import equation_text
 from svc_daemon.extract.formats.open_xml.numbering import number_of
 from svc_daemon.extract.formats.open_xml.packages import OfficePackage, alternative, local_name, qname
+from svc_daemon.extract.formats.superscripts import raised, write_exponents
 
 _PARAGRAPH, _TEXT, _BREAK = qname("a:p"), qname("a:t"), qname("a:br")
+_RUN_PROPERTIES = qname("a:rPr")
 _ALTERNATIVES = qname("mc:AlternateContent")
 _EQUATIONS = frozenset({qname("m:oMath"), qname("m:oMathPara")})
 _POINT, _LINK, _SHOWN = qname("dgm:pt"), qname("dgm:cxn"), qname("dgm:t")
@@ -17,9 +19,16 @@ _LAYOUT = frozenset({"pres", "parTrans", "sibTrans"})
 
 
 def paragraph_text(paragraph: Any) -> str:
-    """Return the text of an `a:p`, with the results of its fields and its equations."""
+    """Return the text of an `a:p`, with the results of its fields and its equations, without what is struck out."""
+    return write_exponents(_inner_text(paragraph))
+
+
+def _inner_text(element: Any) -> str:
+    properties = element.find(_RUN_PROPERTIES)
+    if is_struck(properties):
+        return ""
     pieces = []
-    for child in paragraph:
+    for child in element:
         if child.tag == _TEXT:
             pieces.append(child.text or "")
         elif child.tag == _BREAK:
@@ -27,10 +36,23 @@ def paragraph_text(paragraph: Any) -> str:
         elif child.tag in _EQUATIONS:
             pieces.append(equation_text(child))
         elif child.tag == _ALTERNATIVES:
-            pieces.append(paragraph_text(alternative(child)))
+            pieces.append(_inner_text(alternative(child)))
         else:
-            pieces.append(paragraph_text(child))
-    return "".join(pieces)
+            pieces.append(_inner_text(child))
+    text = "".join(pieces)
+    is_raised = properties is not None and number_of(properties.get("baseline"), 0) > 0
+    return raised(text) if is_raised else text
+
+
+def is_struck(properties: Any) -> bool:
+    """Whether the properties of a run (or None) put a line through it."""
+    return properties is not None and properties.get("strike", "noStrike") != "noStrike"
+
+
+def struck_text(element: Any) -> str:
+    """Return what is struck out in an element, which `paragraph_text` leaves out."""
+    runs = (each.getparent() for each in element.iter(_RUN_PROPERTIES) if is_struck(each))
+    return " ".join(text.text or "" for run in runs for text in run.iterchildren(_TEXT))
 
 
 def paragraphs(element: Any) -> Iterator[str]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from svc_daemon.extract.builders import fit, one_line
+from svc_daemon.extract.formats import superscripts
 
 #: Where something begins that may be markup, or code in which nothing is markup.
 _OPENING = re.compile(
@@ -22,6 +23,9 @@ _MARKUP = re.compile(r"<(?:!--|/?[a-zA-Z])|\]:[ \t]*(?:#|<>)")
 _SIMPLE_CODE = re.compile(r"^```[^`]*^```$|`[^`\n]+`", re.MULTILINE)
 _HIDDEN = re.compile(r"\shidden(?=[\s=/]|$)|display\s*:\s*none", re.IGNORECASE)
 _ALT = re.compile(r"""\salt\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""", re.IGNORECASE)
+#: Why the content of these elements isn't seen.
+_UNSEEN = {"script": "script", "style": "style", **dict.fromkeys(("del", "s", "strike"), "struck out")}
+_EXPONENT = re.compile(rf"{superscripts.NUMBER}</sup", re.IGNORECASE)
 _NEXT_CELL = re.compile(r"\s*<t[dh]\b", re.IGNORECASE)
 _ANY_TAG = re.compile(r"<[^<>]*>")
 _INLINE = {
@@ -104,13 +108,20 @@ class _Cleaner:
             alt = _ALT.search(attributes)
             return html.unescape(next(filter(None, alt.groups()), "")) + breaks if alt else breaks
         if not opening["end"]:
-            if tag in {"script", "style"} or (_HIDDEN.search(attributes) and tag not in _VOID):
-                return self._hide(opening, rf"</{tag}\s*>", tag if tag in {"script", "style"} else "hidden by HTML")
+            reason = _UNSEEN.get(tag) or ("hidden by HTML" if _HIDDEN.search(attributes) and tag not in _VOID else "")
+            if reason:
+                return self._hide(opening, rf"</{tag}\s*>", reason)
+            if tag == "sup" and self._is_exponent(opening):
+                return f"^{breaks}"
             if tag == "pre" or tag in _HEADINGS:
                 return self._convert(opening, tag)
         if tag in _BLOCKS:
             return breaks or (" | " if opening["end"] and _NEXT_CELL.match(self._text, self._at) else " ")
         return breaks if tag in _INLINE else opening[0]
+
+    def _is_exponent(self, opening: re.Match[str]) -> bool:
+        before = self._text[max(0, opening.start() - 1) : opening.start()]
+        return before.isdecimal() and _EXPONENT.match(self._text, self._at) is not None
 
     def _convert(self, opening: re.Match[str], tag: str) -> str:
         """Return a heading as one of Markdown, and preformatted text as it is."""

@@ -66,8 +66,10 @@ class CellFormats(NamedTuple):
 
     numbers: Sequence[Callable[[float], str] | None] = ()
     texts: Mapping[int, Callable[[str], str]] = MappingProxyType({})
-    #: WordStyles that write white on white.
+    #: Styles that write white on white.
     white: frozenset[int] = frozenset()
+    #: Styles that put a line through the text.
+    struck: frozenset[int] = frozenset()
 
 
 def plain_xml(xml: bytes) -> bytes:
@@ -144,7 +146,8 @@ class SheetCells:
         self.unseen: list[tuple[str, str]] = []
         # White text may stand on the colours that these give.
         is_coloured = any(word in self.xml for word in (b"conditionalFormatting", b"tablePart", b"picture"))
-        self._white = frozenset[int]() if is_coloured else formats.white
+        white = frozenset[int]() if is_coloured else formats.white
+        self._unseen_styles = {**dict.fromkeys(white, "white text"), **dict.fromkeys(formats.struck, "struck out")}
         self._strings, self._formats = strings, formats
         #: The style and the type of a cell, by what its tag says beside its place.
         self._kinds: dict[bytes, _CellKind] = {}
@@ -170,7 +173,7 @@ class SheetCells:
     def cells_of(self, row: int, start: int, end: int) -> list[tuple[int, str]]:
         """Return the cells of a row that have text. This runs for each cell, so it calls as little as it can."""
         cells, column, is_sorted = [], -1, True
-        kinds, columns, strings, white = self._kinds, self._columns, self._strings, self._white
+        kinds, columns, strings, unseen = self._kinds, self._columns, self._strings, self._unseen_styles
         for place, rest, plain, other in _CELL.findall(self.xml, start, end):
             kind, before, letters = kinds.get(rest) if place else None, column, place
             if kind is None:
@@ -189,8 +192,8 @@ class SheetCells:
                 text = self._shown(kind, plain)
                 if len(kind.values) < _VALUES:
                     kind.values[plain] = text
-            if text and white and kind.style in white:
-                self.unseen.append((text, "white text"))
+            if text and unseen and kind.style in unseen:
+                self.unseen.append((text, unseen[kind.style]))
             elif text:
                 cells.append((column, text))
                 is_sorted = is_sorted and column > before

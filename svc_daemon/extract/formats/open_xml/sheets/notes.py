@@ -6,7 +6,13 @@ from typing import Any, NamedTuple
 
 from svc_daemon.extract.builders import FlowDocument, one_line
 from svc_daemon.extract.formats.open_xml.charts import add_graphic
-from svc_daemon.extract.formats.open_xml.drawings import description, graphic_reference, is_hidden, paragraphs
+from svc_daemon.extract.formats.open_xml.drawings import (
+    description,
+    graphic_reference,
+    is_hidden,
+    paragraphs,
+    struck_text,
+)
 from svc_daemon.extract.formats.open_xml.numbering import number_of
 from svc_daemon.extract.formats.open_xml.packages import OfficePackage, alternative, local_name
 from svc_daemon.extract.formats.open_xml.sheets.cells import column_number, text_of
@@ -101,6 +107,7 @@ def _add_shapes(flow: FlowDocument, package: OfficePackage, part: str, element: 
             if flow.add("paragraph", description(child)):
                 flow.note_part("alt_texts")
         elif name == "txBody":
+            flow.hide(struck_text(child), "struck out", page=flow.page)
             flow.add_all("paragraph", map(one_line, paragraphs(child)))
         elif reference := graphic_reference(package, part, child):
             add_graphic(flow, package, *reference, with_values=False)

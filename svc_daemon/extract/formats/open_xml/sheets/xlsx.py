@@ -12,7 +12,7 @@ from svc_daemon.extract.formats import Given
 from svc_daemon.extract.formats.open_xml.number_codes import BUILT_IN
 from svc_daemon.extract.formats.open_xml.number_formats import Show, compile_format, text_format
 from svc_daemon.extract.formats.open_xml.numbering import number_of
-from svc_daemon.extract.formats.open_xml.packages import OfficePackage, open_package, qname
+from svc_daemon.extract.formats.open_xml.packages import OfficePackage, is_on, open_package, qname
 from svc_daemon.extract.formats.open_xml.sheets.cells import (
     CellFormats,
     SheetCells,
@@ -123,10 +123,13 @@ def cell_formats(root: Any, *, is_1904: bool) -> CellFormats:
     codes = {**BUILT_IN}
     for each in root.iter(qname("s:numFmt")):
         codes[number_of(each.get("numFmtId"), -1)] = each.get("formatCode") or ""
+    struck_fonts = {
+        number for number, font in enumerate(_children(root, "fonts")) if is_on(font.find(qname("s:strike")), "val")
+    }
     white_fonts = [_is_white(font.find(qname("s:color"))) for font in _children(root, "fonts")]
     bare_fills = {number for number, fill in enumerate(_children(root, "fills")) if _is_bare(fill)}
     numbers: list[Show | None] = []
-    texts, white = {}, []
+    texts, white, struck = {}, [], []
     shows = {
         number: compile_format(code, is_1904=is_1904)
         for number, code in codes.items()
@@ -141,7 +144,9 @@ def cell_formats(root: Any, *, is_1904: bool) -> CellFormats:
         font, fill = (number_of(each.get(name), -1) for name in ("fontId", "fillId"))
         if 0 <= font < len(white_fonts) and white_fonts[font] and (fill < 0 or fill in bare_fills):
             white.append(style)
-    return CellFormats(numbers, texts, frozenset(white))
+        if font in struck_fonts:
+            struck.append(style)
+    return CellFormats(numbers, texts, frozenset(white), frozenset(struck))
 
 
 def _children(root: Any, name: str) -> list[Any]:

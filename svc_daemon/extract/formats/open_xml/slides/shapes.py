@@ -5,7 +5,14 @@ from typing import Any, NamedTuple
 
 from svc_daemon.extract.builders import FlowDocument, one_line
 from svc_daemon.extract.formats.open_xml.charts import add_graphic
-from svc_daemon.extract.formats.open_xml.drawings import description, graphic_reference, is_hidden, paragraphs
+from svc_daemon.extract.formats.open_xml.drawings import (
+    description,
+    graphic_reference,
+    is_hidden,
+    is_struck,
+    paragraphs,
+    struck_text,
+)
 from svc_daemon.extract.formats.open_xml.numbering import number_of
 from svc_daemon.extract.formats.open_xml.packages import OfficePackage, alternative, local_name, qname
 from svc_daemon.extract.formats.open_xml.slides.texts import frame_lines
@@ -150,6 +157,7 @@ class SlideShapes:
         if reason:
             self._flow.hide(" ".join([words, *paragraphs(element)]), reason, page=self._flow.page)
             return
+        self._flow.hide(struck_text(element), "struck out", page=self._flow.page)
         if not has_heading:
             for line in frame_lines(element):
                 self.add_line(line.text, line.kind, line.element, element)
@@ -165,7 +173,7 @@ class SlideShapes:
             self._flow.note_part("alt_texts")
 
     def add_line(self, text: str, kind: str, paragraph: Any, shape: Any) -> None:
-        reasons = {self.why_unseen(run, shape) for run in paragraph.iter(_RUN_PROPERTIES)}
+        reasons = {self.why_unseen(run, shape) for run in paragraph.iter(_RUN_PROPERTIES) if not is_struck(run)}
         reason = reasons.pop() if len(reasons) == 1 else None
         if reason:
             self._flow.hide(text, reason, page=self._flow.page)

@@ -7,11 +7,18 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from svc_daemon.extract.builders import FlowDocument
-from svc_daemon.extract.formats.open_xml.drawings import description, graphic_reference, is_hidden, paragraphs
+from svc_daemon.extract.formats.open_xml.drawings import (
+    description,
+    graphic_reference,
+    is_hidden,
+    paragraphs,
+    struck_text,
+)
 from svc_daemon.extract.formats.open_xml.equations import equation_text
 from svc_daemon.extract.formats.open_xml.numbering import number_of
 from svc_daemon.extract.formats.open_xml.packages import OfficePackage, alternative, is_on, local_name, qname
 from svc_daemon.extract.formats.open_xml.word.styles import StyleLook, WordStyles, has_backdrop, has_background
+from svc_daemon.extract.formats.superscripts import raised, write_exponents
 
 _GREEK = "ΑΒΧΔΕΦΓΗΙϑΚΛΜΝΟΠΘΡΣΤΥςΩΞΨΖ"
 _SMALL_GREEK = "αβχδεφγηιϕκλμνοπθρστυϖωξψζ"
@@ -133,7 +140,7 @@ class RunReader:
         self.on_colour = was_on_colour or has_background(marks)
         self._take(paragraph)
         self.on_colour = was_on_colour
-        text = "".join(self._pieces)
+        text = write_exponents("".join(self._pieces))
         return f"{text} ({''.join(self._readings)})" if self._readings else text
 
     def _take(self, element: Any) -> None:
@@ -155,14 +162,15 @@ class RunReader:
         reason = self._styles.why_unseen(properties, self._look, on_colour=self.on_colour)
         fonts = None if properties is None else properties.find(_FONTS)
         font = None if fonts is None else fonts.get(qname("w:ascii")) or fonts.get(qname("w:hAnsi"))
-        if reason is None and not is_symbol_font(font):
+        is_raised = self._styles.is_raised(properties, self._look)
+        if reason is None and not is_raised and not is_symbol_font(font):
             self._take(run)
             return
         pieces, self._pieces = self._pieces, []
         self._take(run)
         text, self._pieces = "".join(self._pieces), pieces
         if reason is None:
-            self._pieces.append(symbols(text, font))
+            self._pieces.append(raised(symbols(text, font)) if is_raised else symbols(text, font))
         else:
             self._flow.hide(text, reason)
 
@@ -230,6 +238,7 @@ class RunReader:
             elif name == "txbxContent":
                 self.attached.append(Attached("box", child))
             elif name == "txBody":
+                self._flow.hide(struck_text(child), "struck out")
                 self.attached += [Attached("text", text) for text in paragraphs(child)]
             elif reference := graphic_reference(self._package, self.part, child):
                 self.attached.append(Attached(*reference))

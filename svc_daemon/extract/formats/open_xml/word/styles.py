@@ -12,6 +12,7 @@ _PARAGRAPH_PROPERTIES, _RUN_PROPERTIES = qname("w:pPr"), qname("w:rPr")
 _SHADING, _HIGHLIGHT = qname("w:shd"), qname("w:highlight")
 _STYLE = qname("w:rStyle")
 _VANISH, _COLOUR, _SIZE = qname("w:vanish"), qname("w:color"), qname("w:sz")
+_STRIKES, _PLACE = (qname("w:strike"), qname("w:dstrike")), qname("w:vertAlign")
 _WHITE = "ffffff"
 #: Text of at most one point (the file counts in half points) can't be read.
 _UNREADABLE_SIZE = 2
@@ -26,6 +27,9 @@ class StyleLook:
     list_id: str | None = None
     list_level: int | None = None
     is_hidden: bool | None = None
+    is_struck: bool | None = None
+    #: Whether its text is superscript.
+    is_raised: bool | None = None
     colour: str | None = None
     size: int | None = None
     is_shaded: bool = False
@@ -75,18 +79,16 @@ class WordStyles:
     def why_unseen(self, run: Any, paragraph: StyleLook, *, on_colour: bool) -> str | None:
         """Return why a run with these properties (or None) isn't seen; None if it is."""
         # Most runs have no properties, or some that don't matter.
-        marks = marks_of(run)
-        if not marks:
-            if not (paragraph.is_hidden or paragraph.colour == _WHITE or paragraph.size is not None):
-                return None
-            run_style = StyleLook()
-        else:
-            name = marks.get(_STYLE)
-            run_style = StyleLook() if name is None else self.look(name.get(_VALUE) or "")
+        marks, has_look = marks_of(run), paragraph.is_hidden or paragraph.is_struck or paragraph.colour == _WHITE
+        if not marks and not has_look and paragraph.size is None:
+            return None
+        run_style = self._run_style(run)
         vanish, colour, size = (marks.get(tag) for tag in (_VANISH, _COLOUR, _SIZE))
         styled_hidden = paragraph.is_hidden if run_style.is_hidden is None else run_style.is_hidden
         if is_on(vanish, _VALUE) if vanish is not None else styled_hidden:
             return "hidden text"
+        if _first(_is_struck(marks), run_style.is_struck, paragraph.is_struck):
+            return "struck out"
         points = run_style.size or paragraph.size if size is None else number_of(size.get(_VALUE), 20)
         if points is not None and points <= _UNREADABLE_SIZE:
             return "size 0"
@@ -94,6 +96,30 @@ class WordStyles:
         if shown != _WHITE or on_colour or paragraph.is_shaded or run_style.is_shaded:
             return None
         return None if has_background(marks) else "white text"
+
+    def is_raised(self, run: Any, paragraph: StyleLook) -> bool:
+        """Whether a run with these properties (or None) is superscript."""
+        if run is None:
+            return bool(paragraph.is_raised)
+        return bool(_first(_is_raised(marks_of(run)), self._run_style(run).is_raised, paragraph.is_raised))
+
+    def _run_style(self, run: Any) -> StyleLook:
+        name = None if run is None else run.find(_STYLE)
+        return StyleLook() if name is None else self.look(name.get(_VALUE) or "")
+
+
+def _first(*found: bool | None) -> bool | None:
+    """Return the first that says anything."""
+    return next((each for each in found if each is not None), None)
+
+
+def _is_struck(marks: Mapping[str, Any]) -> bool | None:
+    lines = [marks[tag] for tag in _STRIKES if tag in marks]
+    return any(is_on(line, _VALUE) for line in lines) if lines else None
+
+
+def _is_raised(marks: Mapping[str, Any]) -> bool | None:
+    return marks[_PLACE].get(_VALUE) == "superscript" if _PLACE in marks else None
 
 
 def marks_of(properties: Any) -> dict[str, Any]:
@@ -150,6 +176,8 @@ def _refine(look: StyleLook, style: Any) -> None:
     if run is not None:
         vanish, colour, size = (run.find(tag) for tag in (_VANISH, _COLOUR, _SIZE))
         look.is_hidden = look.is_hidden if vanish is None else is_on(vanish, _VALUE)
+        look.is_struck = _first(_is_struck(marks_of(run)), look.is_struck)
+        look.is_raised = _first(_is_raised(marks_of(run)), look.is_raised)
         look.colour = look.colour if colour is None else (colour.get(_VALUE) or "").lower()
         look.size = look.size if size is None else number_of(size.get(_VALUE), 20)
         look.is_shaded = look.is_shaded or has_background(marks_of(run))
