@@ -302,5 +302,5 @@ class Asked(Question):
         return [
             each
             for each, words in zip(scored, had, strict=True)
-            if each.statement.kind != "row" and (each.statement.kind != "field" or {words} == best)
+            if each.covered and each.statement.kind != "row" and (each.statement.kind != "field" or {words} == best)
         ]

@@ -193,7 +193,7 @@ def _choose(asked: Asked, passages: Sequence[Passage], found: Sequence[Scored]) 
     """Return the statements to quote, in the order of the answer."""
     # An abbreviation may name a thing, and another record is another one.
     near = [each for each in found if not any(place is Place.UNDER_ANOTHER for _, place in each.apart)]
-    near = asked.about_options(near)
+    near = asked.about_options([each for each in near if not each.apart] or near)
     best = max(near, key=lambda each: each.worth, default=None)
     # A passage that only meaning has found may share no word.
     is_apart = best and not best.covered and not asked.needs and passages[best.passage].weights

@@ -42,6 +42,9 @@ OBJECT = re.compile(r"[ \t]*\{[ \t]*\"[^\"\n]+\":[^\n]*\}[ \t]*,?[ \t]*")
 PAIR = re.compile(r"\"([^\"\n]+)\":[ \t]*(\"[^\"\n]*\"|\[[^\]\n]*\]|[^,{}\n]+)")
 #: An option of a program, or a directive of its formats; -q and -Q are two.
 OPTION = re.compile(r"(?<![^\s`'\"(\[,=/|])(?:--?[A-Za-z][\w-]*|%[A-Za-z](?!\w))")
+_DESCRIBED = re.compile(r"(?P<indent>[ \t]*)--?[A-Za-z?#@][^\n]*?(?: {2,}|\t+)[^\s-]")
+#: The description of an option goes on so much farther to the right than the option.
+_DEEPER = 4
 #: What a line ends with if the next one doesn't go on with it.
 _ENDED = re.compile(r"[.!?:)]\s*$")
 #: Cells and values, in lower case, that are there but say nothing.
@@ -182,6 +185,16 @@ def is_option(before: str, line: str, following: str) -> bool:
     """Return whether a line is an option of a program, with what it does in the line below it."""
     is_begun = not before.strip() or _ENDED.search(before) is not None
     return is_begun and bool(following.strip()) and OPTION.match(line.lstrip()) is not None
+
+
+def described_at(lines: Sequence[str], at: int) -> int:
+    """Return how many lines an option takes that has what it does beside it, and goes on in lines far to the right."""
+    match = _DESCRIBED.match(lines[at])
+    if match is None:
+        return 0
+    deep = len(match["indent"].expandtabs()) + _DEEPER
+    rest = takewhile(lambda line: line.strip() and len(line) - len(line.lstrip()) >= deep, lines[at + 1 :])
+    return 1 + sum(1 for _ in rest)
 
 
 def is_form(table: Sequence[Sequence[str]]) -> bool:

@@ -27,6 +27,7 @@ from svc_daemon.core.answers.lines import (
     barred,
     beside,
     columns_in,
+    described_at,
     field_of,
     fields_in,
     is_form,
@@ -180,7 +181,7 @@ class _Structure:
     def read(self) -> Iterator[Statement]:
         at = 0
         while at < len(self.lines):
-            line = self.line(at)
+            line = self.texts[at]
             if not any(map(str.isalnum, line)):
                 at += 1
                 continue
@@ -191,14 +192,15 @@ class _Structure:
 
     def structure_at(self, at: int, line: str) -> tuple[int, Sequence[Statement]]:
         """Return how many lines belong together from a line on, and their statements."""
-        if self.cells(line):
+        described = described_at(self.texts, at)
+        if not described and self.cells(line):
             size = self.run(
                 at, lambda text: bool(self.cells(text)) or (bool(text) and _RULE.fullmatch(text) is not None)
             )
             return size, list(self.rows(at, size))
-        if OBJECT.fullmatch(line) or self.is_entry(at):
-            return 1, [self.whole(at, line)]
-        if (field := field_of(line)) and (field["value"] or field_of(self.line(min(at + 1, len(self.lines) - 1)))):
+        if described or OBJECT.fullmatch(line) or self.is_entry(at):
+            return max(1, described), [self.whole(at, line, described)]
+        if (field := field_of(line)) and (field["value"] or field_of(self.texts[min(at + 1, len(self.lines) - 1)])):
             size = self.run(at, lambda text: bool(text.strip()) and bool(field_of(text) or BRACKETS.fullmatch(text)))
             if size > 1 or self.stands_alone(at, size):
                 return size, list(self.fields(at, size))
@@ -211,8 +213,8 @@ class _Structure:
             indent = len(line) - len(line.lstrip(": \t"))
             span = Span(self.lines[at].start + indent, self.lines[at].start + len(line.rstrip()))
             self.head = self.head if self.is_bare else ""
-            rest = next((place for place in range(at + 1, len(self.lines)) if self.line(place).strip()), at)
-            is_label = rest > at and not self.heads(rest, self.line(rest))
+            rest = next((place for place in range(at + 1, len(self.lines)) if self.texts[place].strip()), at)
+            is_label = rest > at and not self.heads(rest, self.texts[rest])
             found = self.make(span, "label" if is_label else "line", heads=self.head)
             # A definition heads nothing: the next line is another term.
             self.head, self.stems = self.head if line.startswith(":") else found.text, []
@@ -221,41 +223,38 @@ class _Structure:
                 alike = re.compile(rf"\n\s*\n\W*{re.escape(self.head.split()[0])}\b")
                 self.first = "" if is_label and rest == at + 1 and alike.search(self.text, span.end) else self.head
             return 1, [found]
-        size = 1
-        while at + size < len(self.lines) and self.goes_on(at + size):
-            size += 1
+        size = 1 + sum(1 for _ in takewhile(self.goes_on, range(at + 1, len(self.lines))))
         return size, list(self.prose(Span(self.lines[at].start, self.lines[at + size - 1].end)))
 
-    def whole(self, at: int, line: str) -> Statement:
-        """Return the statement that a line is: an object of JSON, or an entry of a log."""
+    def whole(self, at: int, line: str, described: int) -> Statement:
+        """Return the statement that a line is: an object of JSON, or an entry of a log; or the lines of an option."""
         start = self.lines[at].start
+        if described:
+            return self.make(Span(start + len(line) - len(line.lstrip()), self.lines[at + described - 1].end), "prose")
         if not OBJECT.fullmatch(line):
             return self.make(Span(start, start + len(line.rstrip())), "entry")
         span = Span(start + len(line) - len(line.lstrip()), start + len(line.rstrip().rstrip(",")))
         pairs = "; ".join(f"{key}: {value.strip()}" for key, value in PAIR.findall(line))
         return self.make(span, "record", around=(pairs, *(stem for _, stem in reversed(self.stems))))
 
-    def line(self, at: int) -> str:
-        return self.texts[at]
-
     def goes_on(self, at: int) -> bool:
         """Return whether a line goes on with the paragraph above it, and begins no table, list or form."""
-        line = self.line(at)
+        line = self.texts[at]
         if not line.strip() or self.cells(line) or ITEM.match(line) or OBJECT.fullmatch(line):
             return False
-        beside = (self.line(place) for place in (at - 1, at + 1) if place < len(self.lines))
+        beside = (self.texts[place] for place in (at - 1, at + 1) if place < len(self.lines))
         is_field = field_of(line) and (SET_APART.match(line) or any(map(SET_APART.match, filter(field_of, beside))))
         return not is_field and not (OPTION.match(line.lstrip()) and self.heads(at, line))
 
     def run(self, at: int, belongs: Callable[[str], bool]) -> int:
-        return sum(1 for _ in takewhile(lambda place: belongs(self.line(place)), range(at, len(self.lines))))
+        return sum(1 for _ in takewhile(lambda place: belongs(self.texts[place]), range(at, len(self.lines))))
 
     def stands_alone(self, at: int, size: int) -> bool:
         """Return whether nothing is beside some lines; a single one with several sentences is a paragraph."""
-        if size == 1 and _SENTENCES.search(self.line(at)):
+        if size == 1 and _SENTENCES.search(self.texts[at]):
             return False
-        before = at == 0 or not self.line(at - 1).strip()
-        return before and (at + size >= len(self.lines) or not self.line(at + size).strip())
+        before = at == 0 or not self.texts[at - 1].strip()
+        return before and (at + size >= len(self.lines) or not self.texts[at + size].strip())
 
     def make(self, span: Span, kind: str, around: Sequence[str] = (), heads: str = "") -> Statement:
         # What heads a row's filled cells is around it; what heads empty ones says nothing of it.
@@ -278,11 +277,11 @@ class _Structure:
         is_long = len(line.split()) > _MOST_WORDS or len(line) > _MOST_CHARACTERS
         if is_long or _ENDED.search(line.rstrip("*_ ")) or " · " in line or " • " in line:
             return False
-        if is_option(*(self.line(place) if 0 <= place < len(self.lines) else "" for place in (at - 1, at, at + 1))):
+        if is_option(*(self.texts[place] if 0 <= place < len(self.lines) else "" for place in (at - 1, at, at + 1))):
             return True
-        if not (at == 0 or not self.line(at - 1).strip() or self.head):
+        if not (at == 0 or not self.texts[at - 1].strip() or self.head):
             return False
-        following = self.line(at + 1) if at + 1 < len(self.lines) else ""
+        following = self.texts[at + 1] if at + 1 < len(self.lines) else ""
         if (
             not following.strip()
             or _RULE.fullmatch(following)
@@ -293,12 +292,12 @@ class _Structure:
             return True
         # A short line right above a paragraph: "Vegan", and in the next line, "Mash four bananas and the sugar".
         is_short = 5 * len(line) < 3 * len(following) and following.lstrip()[:1].isupper()
-        return following.startswith(":") or (is_short and (at == 0 or not self.line(at - 1).strip()))
+        return following.startswith(":") or (is_short and (at == 0 or not self.texts[at - 1].strip()))
 
     def is_entry(self, at: int) -> bool:
         """Return whether a line and one beside it begin with a time, as in a log."""
         beside = (place for place in (at - 1, at + 1) if 0 <= place < len(self.lines))
-        return bool(STAMP.match(self.line(at)) and any(STAMP.match(self.line(place)) for place in beside))
+        return bool(STAMP.match(self.texts[at]) and any(STAMP.match(self.texts[place]) for place in beside))
 
     def cells(self, line: str) -> list[str]:
         """Return the cells of a table row; empty for any other line."""
@@ -308,20 +307,20 @@ class _Structure:
 
     def rows(self, at: int, size: int) -> Iterator[Statement]:
         """Yield the rows of a table, each with the headings of its columns."""
-        rows = [place for place in range(at, at + size) if self.cells(self.line(place))]
-        table = [self.cells(self.line(place)) for place in rows]
+        rows = [place for place in range(at, at + size) if self.cells(self.texts[place])]
+        table = [self.cells(self.texts[place]) for place in rows]
         first = table[0]
         is_ruled = len(rows) > 1 and rows[1] > rows[0] + 1
         if len(self.names) == len(first) > 1:
             heads = self.names
         elif is_form(table):
             heads = []
-        elif is_ruled or (len(rows) > 1 and are_heads(table, is_aligned=self.line(rows[0]) in self.aligned)):
+        elif is_ruled or (len(rows) > 1 and are_heads(table, is_aligned=self.texts[rows[0]] in self.aligned)):
             heads, rows = first, rows[1:]
         else:
             heads = []
         for place in (each for each in rows if self.lines[each].end > self.begin):
-            line, cells = self.line(place), self.cells(self.line(place))
+            line, cells = self.texts[place], self.cells(self.texts[place])
             inner = line.strip().strip("|").strip()
             start = self.lines[place].start + line.index(inner)
             pairs = [f"{head}: {cell}" for head, cell in zip(heads, cells, strict=False) if cell.lower() not in EMPTY]
@@ -338,7 +337,7 @@ class _Structure:
         fields = [
             field
             for place in range(at, at + size)
-            for field in fields_in(self.line(place), self.lines[place].start, self.line(place - 1) if place else "")
+            for field in fields_in(self.texts[place], self.lines[place].start, self.texts[place - 1] if place else "")
         ]
         records: list[list[FormLine]] = []
         for field in fields:

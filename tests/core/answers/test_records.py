@@ -20,6 +20,12 @@ HELP = (
     "Usage: backup [OPTION]... DIR\n  -n, --dry-run            show what would be done\n"
     "  -k, --keep=NUM           keep NUM old copies\n"
 )
+WRAPPED = (
+    "  -D, --dereference   follow only symlinks that are listed\n                      on the command line\n"
+    "  -t, --threshold=SIZE  leave out what is smaller if positive,\n                        or larger if negative\n"
+)
+LIMITS = "#@student        -       maxlogins       4\n#@faculty        hard    nproc           50\n\n# End of file\n"
+PROTOCOLS = "ipv6 | 41 | the protocol of version 6\nospf | 89 | open shortest path first (OSPF)\n"
 DIRECTIVES = "%h     same as %b\n%H     hour (00..23)\n%j     day of year (001..366)\n"
 CORNER = "| | Alpha | Beta |\n|---|---|---|\n| RAM | 8 GB | 16 GB |"
 RAGGED = "Lamp,49,12,red\nDesk,199,3\nChair,89\nShelf,35,7,blue"
@@ -42,6 +48,12 @@ CASES = [
     (CODES, "What is fixed in CVE-2022-3333?", "CVE-2022-3333: Heap overflow in the decoder [1]"),
     (HELP, "backup -n", "-n, --dry-run show what would be done [1]"),
     (HELP, "what does -k do", "-k, --keep=NUM keep NUM old copies [1]"),
+    # What an option does, to the end, and not the next one.
+    (WRAPPED, "what does -D do", "-D, --dereference follow only symlinks that are listed on the command line [1]"),
+    (WRAPPED, "--threshold", "-t, --threshold=SIZE leave out what is smaller if positive, or larger if negative [1]"),
+    (LIMITS, "maxlogins of @faculty", ""),
+    # An abbreviation that one row has is that row's thing.
+    (PROTOCOLS, "the protocol OSPF", "ospf | 89 | open shortest path first (OSPF) [1]"),
     (DIRECTIVES, "What is %H in date?", "%H hour (00..23) [1]"),
     (DIRECTIVES, "date %J", ""),
     (CORNER, "RAM of Beta", "RAM | 8 GB | 16 GB (| Alpha | Beta) [1]"),
