@@ -45,6 +45,9 @@ OPTION = re.compile(r"(?<![^\s`'\"(\[,=/|])(?:--?[A-Za-z][\w-]*|%[A-Za-z](?!\w))
 _DESCRIBED = re.compile(r"(?P<indent>[ \t]*)--?[A-Za-z?#@][^\n]*?(?: {2,}|\t+)[^\s-]")
 #: The description of an option goes on so much farther to the right than the option.
 _DEEPER = 4
+#: Two lines and more of a comment, as in a file of settings; the first one is too long for a heading.
+_COMMENTS = re.compile(r"^[ \t]*#(?: \S+){5}[^\n]*(?:\n[ \t]*#(?: [^\n]*)?(?=\n|\Z))+", re.MULTILINE)
+_COMMENT = re.compile(r"^[ \t]*#", re.MULTILINE)
 #: What a line ends with if the next one doesn't go on with it.
 _ENDED = re.compile(r"[.!?:)]\s*$")
 #: Cells and values, in lower case, that are there but say nothing.
@@ -195,6 +198,11 @@ def described_at(lines: Sequence[str], at: int) -> int:
     deep = len(match["indent"].expandtabs()) + _DEEPER
     rest = takewhile(lambda line: line.strip() and len(line) - len(line.lstrip()) >= deep, lines[at + 1 :])
     return 1 + sum(1 for _ in rest)
+
+
+def uncommented(text: str) -> str:
+    """Return a text of the same length with spaces for the marks of comments of several lines, which are prose."""
+    return _COMMENTS.sub(lambda match: _COMMENT.sub(lambda mark: " " * len(mark[0]), match[0]), text)
 
 
 def is_form(table: Sequence[Sequence[str]]) -> bool:

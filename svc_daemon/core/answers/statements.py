@@ -35,6 +35,7 @@ from svc_daemon.core.answers.lines import (
     label_in,
     names_in,
     row_of,
+    uncommented,
 )
 from svc_daemon.core.answers.particulars import Need, is_in, is_within
 from svc_daemon.core.answers.passages import Passage
@@ -157,7 +158,7 @@ class _Structure:
     """Reads the lines of a passage: tables, forms, lists, lines that head others, and prose."""
 
     def __init__(self, text: str, headings: tuple[str, ...], title: str, lead: str, *, is_first: bool) -> None:
-        self.text = lead + text
+        self.text = uncommented(lead + text)
         self.lines = [
             Span(each.start(), each.start() + len(each[0].rstrip("\n"))) for each in _LINE.finditer(self.text)
         ]

@@ -26,6 +26,10 @@ WRAPPED = (
 )
 LIMITS = "#@student        -       maxlogins       4\n#@faculty        hard    nproc           50\n\n# End of file\n"
 PROTOCOLS = "ipv6 | 41 | the protocol of version 6\nospf | 89 | open shortest path first (OSPF)\n"
+COMMENTS = (
+    '# By default the program uses "passive" transfer where the client\n# opens the connection. If you need\n'
+    '# the other way, use "passive = off" for active transfer.\n'
+)
 DIRECTIVES = "%h     same as %b\n%H     hour (00..23)\n%j     day of year (001..366)\n"
 CORNER = "| | Alpha | Beta |\n|---|---|---|\n| RAM | 8 GB | 16 GB |"
 RAGGED = "Lamp,49,12,red\nDesk,199,3\nChair,89\nShelf,35,7,blue"
@@ -52,6 +56,11 @@ CASES = [
     (WRAPPED, "what does -D do", "-D, --dereference follow only symlinks that are listed on the command line [1]"),
     (WRAPPED, "--threshold", "-t, --threshold=SIZE leave out what is smaller if positive, or larger if negative [1]"),
     (LIMITS, "maxlogins of @faculty", ""),
+    (
+        COMMENTS,
+        "what to use for active transfer",
+        'If you need the other way, use "passive = off" for active transfer. [1]',
+    ),
     # An abbreviation that one row has is that row's thing.
     (PROTOCOLS, "the protocol OSPF", "ospf | 89 | open shortest path first (OSPF) [1]"),
     (DIRECTIVES, "What is %H in date?", "%H hour (00..23) [1]"),
