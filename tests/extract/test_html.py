@@ -172,6 +172,7 @@ def test_heading_that_was_not_closed_costs_no_text() -> None:
         ("The fee is <del>30</del> 45 euros.", "The fee is 45 euros."),
         ("2<sup>10</sup>, 10<sup>-6</sup>, <b>5</b><sup><i>2</i></sup>", "2^10, 10^-6, 5^2"),
         ("H<sub>2</sub>O, m<sup>2</sup>, 21<sup>st</sup>, 2<sup>n</sup>", "H2O, m2, 21st, 2n"),
+        ("<math><msup> <mn>10</mn> <mrow><mo>-</mo><mn>6</mn></mrow> </msup></math>", "10^-6"),
         (
             "<ruby>東<rt>とう</rt></ruby><ruby>京<rp>(</rp><rt>きょう</rt><rp>)</rp></ruby>の天気",
             "東京の天気 (とうきょう)",

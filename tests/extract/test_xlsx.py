@@ -206,6 +206,18 @@ def test_what_a_format_does_not_show_is_kept_apart() -> None:
     ]
 
 
+def test_struck_words_of_a_cell_are_kept_apart_and_exponents_stay_apart_from_their_numbers() -> None:
+    def build(book: Any) -> None:
+        sheet = book.add_worksheet()
+        out, up = book.add_format({"font_strikeout": True}), book.add_format({"font_script": 1})
+        sheet.write_rich_string(0, 0, "Fee ", out, "30 ", "45, 2", up, "10", ", m", up, "2", " of land")
+
+    for options in ({}, {"constant_memory": True}):
+        document = read(written(build, **options), "a.xlsx")
+        assert "Fee 45, 2^10, m2 of land" in document.text
+        assert [(each.text, each.reason) for each in document.hidden] == [("30", "struck out")]
+
+
 def test_variants_layouts_and_lost_relations_are_read_alike() -> None:
     usual = b"vnd.openxmlformats-officedocument.spreadsheetml.sheet.main"
     sheet = '<sheetData><row r="1"><c r="A1" t="s"><v>0</v></c></row></sheetData>'

@@ -33,7 +33,7 @@ class InlineText:
         self.readings: list[str] = []
         self._reading_end = self._link_end = -1
         self._joins_reading = False
-        self._drawings = self._fractions = 0
+        self._drawings = self._fractions = self._powers = 0
         #: How many headings are open, and the labels of their buttons and pictures.
         self.headings = 0
         self.labels: list[str] = []
@@ -61,6 +61,11 @@ class InlineText:
 
     def enter(self, node: LexborNode, tag: str) -> None:
         """Begin an inline element."""
+        if self._powers and _is_power(node):
+            # Equations don't show the white space between their elements.
+            while self.pieces and self.pieces[-1].isspace():
+                self.pieces.pop()
+            self.pieces.append(superscripts.BEGIN)
         if handler := _BEGINNINGS.get(tag):
             handler(self, node)
         elif "-" in tag[1:]:
@@ -73,6 +78,8 @@ class InlineText:
             handler(self, node)
         elif "-" in tag[1:]:
             self.pieces.append(" ")
+        if self._powers and _is_power(node):
+            self.pieces.append(superscripts.END)
         if self._fractions and (parent := node.parent) is not None and parent.tag == "mfrac":
             following = node.next
             while following is not None and not following.is_element_node:
@@ -166,6 +173,12 @@ class InlineText:
     def end_fraction(self, _: LexborNode) -> None:
         self._fractions -= 1
 
+    def begin_power(self, _: LexborNode) -> None:
+        self._powers += 1
+
+    def end_power(self, _: LexborNode) -> None:
+        self._powers -= 1
+
     def begin_root(self, _: LexborNode) -> None:
         self.pieces.append("√")
 
@@ -204,6 +217,14 @@ class InlineText:
         self.pieces.append(f" {value} ")
 
 
+def _is_power(node: LexborNode) -> bool:
+    """Whether it is what an equation puts above the line: the second element of two."""
+    before = node.prev
+    while before is not None and not before.is_element_node:
+        before = before.prev
+    return before is not None and node.parent is not None and node.parent.tag == "msup"
+
+
 _Handler = Callable[[InlineText, LexborNode], None]
 _BEGINNINGS: Mapping[str, _Handler] = {
     **dict.fromkeys(("img", "area"), InlineText.add_picture),
@@ -216,6 +237,7 @@ _BEGINNINGS: Mapping[str, _Handler] = {
     "input": InlineText.add_input,
     "math": InlineText.begin_equation,
     "mfrac": InlineText.begin_fraction,
+    "msup": InlineText.begin_power,
     "ruby": InlineText.begin_ruby,
     "select": InlineText.add_choice,
     "sup": InlineText.begin_superscript,
@@ -229,6 +251,7 @@ _ENDS: Mapping[str, _Handler] = {
     "a": InlineText.end_link,
     "button": InlineText.end_button,
     "mfrac": InlineText.end_fraction,
+    "msup": InlineText.end_power,
     "ruby": InlineText.end_ruby,
     "sup": InlineText.end_superscript,
     "svg": InlineText.end_drawing,

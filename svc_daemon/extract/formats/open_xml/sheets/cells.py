@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from svc_daemon.extract.builders import one_line
 from svc_daemon.extract.formats.open_xml.number_digits import general
+from svc_daemon.extract.formats.superscripts import BEGIN, END, write_exponents
 
 #: A row's beginning, with its attributes.
 _ROW = re.compile(rb"<(?:\w+:)?row(?=[\s/>])([^>]*)>")
@@ -29,6 +30,9 @@ _FORMULA = re.compile(rb"<(?:\w+:)?f(\s[^>]*?)?(?:/>|>(.*?)</(?:\w+:)?f>)", re.D
 _READING = re.compile(rb"<(?:\w+:)?(?:rPh|phoneticPr)(?=[\s/>]).*?(?:</(?:\w+:)?rPh>|/>)", re.DOTALL)
 _TEXT = re.compile(rb"<(?:\w+:)?t(?:\s[^>]*)?>([^<]*)<", re.DOTALL)
 _STRING = re.compile(rb"<(?:\w+:)?si(?:\s[^>]*)?(?:/>|>(.*?)</(?:\w+:)?si>)", re.DOTALL)
+#: A run of a string that has looks of its own, and those that count here.
+_RUN = re.compile(rb"<(?:\w+:)?r>.*?</(?:\w+:)?r>", re.DOTALL)
+_STRIKE = re.compile(rb"""<(?:\w+:)?strike(?:\s+val\s*=\s*["'](?:1|true)["'])?\s*/>""")
 _ESCAPE = re.compile("_x([0-9A-Fa-f]{4})_")
 _COMMENT, _CDATA = re.compile(rb"<!--.*?-->", re.DOTALL), re.compile(rb"<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
 _REFERENCE = re.compile(r"(\"[^\"]*\"|'[^']*')|(\$?)\b([A-Z]{1,3})(\$?)([1-9]\d{0,6})\b(?![(!\w])")
@@ -88,11 +92,25 @@ def plain_xml(xml: bytes) -> bytes:
     return xml
 
 
-def text_of(xml: bytes) -> str:
-    """Return the text of a string's XML on one line: of all its runs, without readings."""
+def text_of(xml: bytes, struck: list[str]) -> str:
+    """Return the text of a string's XML on one line: of all its runs, without readings.
+
+    Runs that are struck out are added to `struck`.
+    """
     if b"rPh" in xml or b"phoneticPr" in xml:
         xml = _READING.sub(b"", xml)
-    return cell_text(b"".join(_TEXT.findall(xml)))
+    if b"strike" not in xml and b"superscript" not in xml:
+        return cell_text(b"".join(_TEXT.findall(xml)))
+    shown = _RUN.sub(lambda run: _shown_run(run[0], struck), xml)
+    return write_exponents(cell_text(b"".join(_TEXT.findall(shown))))
+
+
+def _shown_run(run: bytes, struck: list[str]) -> bytes:
+    text = b"".join(_TEXT.findall(run))
+    if _STRIKE.search(run):
+        struck.append(cell_text(text))
+        return b""
+    return b"<t>%s</t>" % (f"{BEGIN}%s{END}".encode() % text if b"superscript" in run else text)
 
 
 def cell_text(raw: bytes) -> str:
@@ -105,9 +123,9 @@ def cell_text(raw: bytes) -> str:
     return one_line(text)
 
 
-def shared_strings(xml: bytes) -> list[str]:
-    """Return the strings that cells refer to by their number."""
-    return [text_of(found[1] or b"") for found in _STRING.finditer(plain_xml(xml))]
+def shared_strings(xml: bytes, struck: list[str]) -> list[str]:
+    """Return the strings that cells refer to by their number. What is struck out in them is added to `struck`."""
+    return [text_of(found[1] or b"", struck) for found in _STRING.finditer(plain_xml(xml))]
 
 
 def column_number(letters: str) -> int:
@@ -262,7 +280,10 @@ class SheetCells:
                 first, first_row, first_column = self._shared[tag["si"]]
                 written = moved_formula(first, row - first_row, column - first_column)
         if kind.type_ == b"inlineStr":
-            return text_of(xml)
+            struck: list[str] = []
+            text = text_of(xml, struck)
+            self.unseen += [(each, "struck out") for each in struck]
+            return text
         value = _VALUE.search(xml)
         if value and value[1].strip():
             return self._shown(kind, value[1])

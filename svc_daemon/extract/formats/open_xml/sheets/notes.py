@@ -15,7 +15,7 @@ from svc_daemon.extract.formats.open_xml.drawings import (
 )
 from svc_daemon.extract.formats.open_xml.numbering import number_of
 from svc_daemon.extract.formats.open_xml.packages import OfficePackage, alternative, local_name
-from svc_daemon.extract.formats.open_xml.sheets.cells import column_number, text_of
+from svc_daemon.extract.formats.open_xml.sheets.cells import cell_text, column_number
 
 _PLACE = re.compile(r"\$?([A-Z]{1,3})\$?(\d{1,7})")
 _PRINTED = re.compile(rb"<(?:\w+:)?(?:odd|even|first)(Header|Footer)(?:\s[^>]*)?>([^<]+)<")
@@ -76,7 +76,7 @@ def people_of(package: OfficePackage, main: str) -> dict[str, str]:
 def printed_texts(xml: bytes) -> Iterator[tuple[str, str]]:
     """Yield the texts above and below the printed pages of a sheet: `headers` or `footers`, and the text."""
     for kind, raw in _PRINTED.findall(xml):
-        text = text_of(b"<t>" + raw + b"</t>").replace("&&", "\0")
+        text = cell_text(raw).replace("&&", "\0")
         pieces = (one_line(piece).replace("\0", "&") for piece in re.split("&[LCR]", text))
         shown = " | ".join(filter(None, (one_line(_CODE.sub(" ", piece)) for piece in pieces)))
         if any(map(str.isalnum, shown)):

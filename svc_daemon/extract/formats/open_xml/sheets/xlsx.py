@@ -66,7 +66,10 @@ class _Book:
         usual = posixpath.join(posixpath.dirname(main), "sharedstrings.xml")
         texts = package.related(main, "sharedStrings") or [usual] * package.has(usual)
         strings = [package.read(part) for part in texts]
-        self._strings = shared_strings(strings[0]) if strings and strings[0] else []
+        struck: list[str] = []
+        self._strings = shared_strings(strings[0], struck) if strings and strings[0] else []
+        for text in struck:
+            flow.hide(text, "struck out")
         styles = [package.parse(part) for part in package.related(main, "styles")]
         has_styles = bool(styles) and styles[0] is not None
         self._formats = cell_formats(styles[0], is_1904=is_1904) if has_styles else CellFormats()
