@@ -80,7 +80,7 @@ _KINDS = tuple(
 _ASKS_NUMBER = re.compile(
     r"\b(?:what|which)(?: \w+){0,3} (?:value|score|rate|level|ratio|mileage|balance|reading|size|dose|amount|quantity|"
     r"number|total|share|quota|limit|margin|mark|result|concentration|turnover|yield)\b|"
-    r"^(?:\W*\w+){0,3}\W+(?:value|score|rate|level|ratio|mileage|balance|dose|quota)\b"
+    r"^(?:\W*+\w++){0,3}?\W+(?:value|score|rate|level|ratio|mileage|balance|dose|quota)\b"
 )
 _HOW_MANY = re.compile(
     r"(?:how many|how much(?! (?:is|are|was|were|do|does|did|can|may|must|will|would|has|have|to|of|per|a|the|for|at)"

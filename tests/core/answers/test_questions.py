@@ -7,6 +7,7 @@ from svc_daemon.core.answers.extractive_answers import quote_best
 from svc_daemon.core.answers.passages import Passage
 from svc_daemon.core.answers.questions import MOST_NAMED
 from tests.core.answers.passages import passage
+from tests.limits import cpu_limit_s
 
 TEA = (
     "Rosella tea\nServe it cold. It costs €4 and keeps 9 days.\n\nSencha tea\nServe hot. It costs €6 and keeps a year."
@@ -298,3 +299,10 @@ def test_only_so_many_things_of_a_pasted_log_are_looked_for() -> None:
     pasted = " ".join(f"E{number}" for number in range(900))
     assert len(Asked(pasted, pasted, [ERRORS]).needs) == MOST_NAMED
     assert quote_best(pasted, pasted, [ERRORS]).pieces == ()
+
+
+@pytest.mark.parametrize("piece", ["a", "1", "1.", "-a ", "A ", "%a ", "# a b c d e f\n", "from what age ", "“a ”"])
+def test_the_processor_time_grows_linearly_with_the_question(piece: str) -> None:
+    question = piece * (4000 // len(piece))
+    with cpu_limit_s(3):
+        quote_best(question, question, [ERRORS, passage(question)])
