@@ -42,7 +42,9 @@ OBJECT = re.compile(r"[ \t]*\{[ \t]*\"[^\"\n]+\":[^\n]*\}[ \t]*,?[ \t]*")
 PAIR = re.compile(r"\"([^\"\n]+)\":[ \t]*(\"[^\"\n]*\"|\[[^\]\n]*\]|[^,{}\n]+)")
 #: An option of a program, or a directive of its formats; -q and -Q are two.
 OPTION = re.compile(r"(?<![^\s`'\"(\[,=/|])(?:--?[A-Za-z][\w-]*|%[A-Za-z](?!\w))")
-_DESCRIBED = re.compile(r"(?P<indent>[ \t]*)--?[A-Za-z?#@][^\n]*?(?: {2,}|\t+)[^\s-]")
+_DESCRIBED = re.compile(
+    r"(?P<indent>[ \t]*)--?[A-Za-z?#@](?:(?>(?:\S| (?![ \t]))*)(?:[ \t]{2,}+|\t(?![ \t])))+?(?=[^\s-])"
+)
 #: The description of an option goes on so much farther to the right than the option.
 _DEEPER = 4
 #: Two lines and more of a comment, as in a file of settings; the first one is too long for a heading.

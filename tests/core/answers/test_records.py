@@ -7,6 +7,7 @@ import pytest
 from svc_daemon.core.answers.extractive_answers import quote_best
 from svc_daemon.core.text.words import STOP_WORDS, words_of
 from tests.core.answers.passages import passage
+from tests.limits import cpu_limit_s
 
 YAML = "dev:\n  host: localhost\n  port: 8080\nprod:\n  host: app.example.org\n  debug: false\n"
 LISTED = "- name: alpha\n  cpu: 4\n  os: Debian 12\n- name: beta\n  cpu: 8\n  disk: 2 TB\n"
@@ -84,3 +85,11 @@ def test_only_the_record_that_is_asked_about_answers(text: str, question: str, a
     read = replace(passage(text, title=title, headings=headings), weights=dict.fromkeys(words, 2.0))
     found = quote_best(question, question, [read])
     assert "".join(piece.text for piece in found.pieces if found.is_whole) == answer
+
+
+@pytest.mark.parametrize(
+    "line", ["-a" + " " * 20_000, "-a" + "\t" * 20_000, "-a" + "  -b" * 5000, "-a" + " b" * 10_000]
+)
+def test_the_processor_time_grows_linearly_with_the_line_of_an_option(line: str) -> None:
+    with cpu_limit_s(1):
+        quote_best("what does -a do", "what does -a do", [passage(line)])
