@@ -11,7 +11,7 @@ from functools import cache
 
 from svc_daemon.core.answers.lines import names_in
 from svc_daemon.core.answers.particulars import Need, is_in, is_in_part, is_within
-from svc_daemon.core.answers.passages import ASKS_FOR_NUMBER, Passage, chance_of
+from svc_daemon.core.answers.passages import ASKS_FOR_NUMBER, Passage, chance_of, is_familiar
 from svc_daemon.core.answers.questions import Question
 from svc_daemon.core.answers.statements import Statement, reading_of
 from svc_daemon.core.text.sentences import Span
@@ -42,6 +42,8 @@ _ASKS_WHEN = re.compile(r"\bwhen\b")
 _ASKS_WHAT = re.compile(r"what(?: is|'s| are| does) (?:an? |the )?(\w[\w-]*(?: \w+)?)(?: mean)?\s*\??$")
 #: The beginning of a definition; `{}` is replaced by the defined name.
 _DEFINITION = r"\W*(?:an? |the )?{}\W.{{0,80}}?\b(?:is|are|means?|refers? to)\b"
+#: Words that tell one of a kind from others.
+_OTHERS = "main|large|small|big|great|little|upper|lower|front|back|old|new|other|north|south|east|west"
 
 
 class Place(IntEnum):
@@ -278,6 +280,18 @@ class Asked(Question):
             # What a label has beside it says something, or nothing.
             said = _KEY_END.split(said, maxsplit=1)[-1]
         return stems_of(said) <= self.words
+
+    def is_of_another(self, statement: Statement) -> bool:
+        """Return whether a statement is only about others of a kind: "the main room" for the Garden Room."""
+        named = (need for need in self.needs if need.kind == "name" and " " in need.text)
+        return any(
+            re.search(
+                rf"\b(?:{_OTHERS}) {re.escape(kind)}\b|(?<=\w )[A-Z]\w+ {re.escape(kind.title())}\b", statement.text
+            )
+            and not is_in(need, reading_of(statement.text))
+            for need in named
+            if is_familiar(kind := str(need.value).rpartition(" ")[2])
+        )
 
     def contrasted(self, scored: Sequence[Scored]) -> list[Scored]:
         """Return the statements without those about another thing than asked, as others beside them show.

@@ -222,6 +222,7 @@ class Judge:
             or asked.is_repeated(scored)
             or asked.is_out_of_order(statement)
             or asked.is_longer(statement)
+            or asked.is_of_another(statement)
         ):
             return False
         if asked.measure and not scored.measured and not asked.may_be_measured(statement):

@@ -30,6 +30,7 @@ _COMPOUND = re.compile(r"[^\W_]+(?:[-./_'’][^\W_]+)*")  # noqa: RUF001
 _COMPOUND_OR_BAR = re.compile(_COMPOUND.pattern + r"|[|;]")
 #: How many words a bar between two cells counts.
 _APART = 9
+_UNIT_END = re.compile(r"(?:(?<=temp)|(?<=temperature))_[cfk]\b", re.IGNORECASE)
 _COMPOUNDED = re.compile(r"[-./_'’]")  # noqa: RUF001
 _DIGIT = re.compile(r"\d")
 _NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
@@ -133,12 +134,12 @@ class Reading:
     def has_name(self, words: Sequence[str]) -> bool | None:
         """Return whether the words of a name stand together; None if not all are there.
 
-        A name may be turned round ("Berg, Anna") and have another word in it.
+        A name may have another word in it, or be turned round ("Berg, Anna").
         """
         places = [self.spelled.get(word) or self.spelled.get(_other_number(word)) for word in words]
         if not all(places):
             return None
-        near = range(-len(words), len(words) + 1)
+        near = range(1 - len(words), len(words) + 1)
         return any(all(any(at - first in near for at in place or ()) for place in places) for first in places[0] or ())
 
     @cached_property
@@ -156,7 +157,8 @@ class Reading:
                 for part in {low, _DAYS.get(low, low)}:
                     found.setdefault(part, []).append(at)
                 continue
-            parts = [part for part in _COMPOUNDED.split(word) if part != "s"]
+            # The C of `temp_c` is a unit.
+            parts = [part for part in _COMPOUNDED.split(_UNIT_END.sub("", word)) if part != "s"]
             is_name = len(parts) > 1 and all(part[0].isupper() for part in parts)
             for part in {"-".join(parts), *([] if is_name else parts), word}:
                 found.setdefault(part.lower(), []).append(at)

@@ -36,6 +36,9 @@ CORNER = "| | Alpha | Beta |\n|---|---|---|\n| RAM | 8 GB | 16 GB |"
 RAGGED = "Lamp,49,12,red\nDesk,199,3\nChair,89\nShelf,35,7,blue"
 CURRENCIES = "- name: Swiss Franc\n  numeric: '756'\n- name: Codes for testing\n  numeric: '963'\n"
 SHORT = "1.1,Buzz,1993,\n1.2,Rex,1993\n1.3,Bo,1995\n11,Ada,2019,2026"
+TANKS = "2024-05-05,A,3.5,4.09\n2024-05-05,B,3.7,3.98\n2024-05-01,A,3.4,4.12"
+ROOMS = "The main room holds 110 people. The Linden Room holds 28."
+COLUMNS = dict.fromkeys((RAGGED, SHORT), ("name, price, stock, colour",)) | {TANKS: ("day, tank, temp_c, fat",)}
 #: A text, a question, and the answer; none if another record's value would be one.
 CASES = [
     (YAML, "host of dev", "host: localhost [1]"),
@@ -74,12 +77,16 @@ CASES = [
     # Of the records, only one has the most words of the question.
     (CURRENCIES, "numeric code of the swiss franc", "numeric: '756' [1]"),
     (RAGGED, "stock of Chair", ""),
+    (TANKS, "What was the fat in tank A on 5 May?", "2024-05-05,A,3.5,4.09 (day | tank | temp_c | fat) [1]"),
+    # The unit of another column is no tank.
+    (TANKS, "What was the fat in tank C on 5 May?", ""),
+    (ROOMS, "How many people does the Linden Room hold?", "The Linden Room holds 28. [1]"),
 ]
 
 
 @pytest.mark.parametrize(("text", "question", "answer"), CASES)
 def test_only_the_record_that_is_asked_about_answers(text: str, question: str, answer: str) -> None:
-    headings = ("name, price, stock, colour",) if text in (RAGGED, SHORT) else ()
+    headings = COLUMNS.get(text, ())
     title = "date, backup, journald"
     words = [word for word in words_of(question) if word not in STOP_WORDS and word in f"{text} {title}".lower()]
     read = replace(passage(text, title=title, headings=headings), weights=dict.fromkeys(words, 2.0))
