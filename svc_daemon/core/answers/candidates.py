@@ -33,6 +33,7 @@ FRONT = 300
 
 _ZEROS = re.compile(r"(?<!\w)0+(?=\d)")
 _KEY_END = re.compile(r"[:=]")
+_YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 _CELL_END = re.compile(r"\n| \| ")
 _ASKS_WHETHER = re.compile(
     r"\W*(?:is|are|was|were|do|does|did|has|have|had|can|could|may|must|shall|should|will|would)(?:n't)? "
@@ -117,7 +118,9 @@ class Asked(Question):
         if need.kind != "name" and not any(need.key in text for text in self.low(self.beside[at][0])):
             return Place.NOWHERE
         fronts = (f"{each.lead} {each.text}" for each in beside if each.lead or not each.chunk.ordinal)
-        begin, titles = next(fronts, "").strip()[:FRONT], names_in(beside[0].title)
+        whole, titles = next(fronts, "").strip(), names_in(beside[0].title)
+        # The first letter of a word that is cut may be what is named.
+        begin = whole if len(whole) <= FRONT else whole[:FRONT].rpartition(" ")[0] or whole[:FRONT]
         front = reading_of("\n".join((begin, *titles)))
         if is_in(need, front):
             return Place.IN_FRONT
@@ -281,17 +284,30 @@ class Asked(Question):
             said = _KEY_END.split(said, maxsplit=1)[-1]
         return stems_of(said) <= self.words
 
-    def is_of_another(self, statement: Statement) -> bool:
-        """Return whether a statement is only about others of a kind: "the main room" for the Garden Room."""
-        named = (need for need in self.needs if need.kind == "name" and " " in need.text)
-        return any(
-            re.search(
-                rf"\b(?:{_OTHERS}) {re.escape(kind)}\b|(?<=\w )[A-Z]\w+ {re.escape(kind.title())}\b", statement.text
-            )
-            and not is_in(need, reading_of(statement.text))
-            for need in named
-            if is_familiar(kind := str(need.value).rpartition(" ")[2])
+    def is_of_another(self, scored: Scored) -> bool:
+        """Return whether a statement is about another thing than asked: of another kind, order, name or year."""
+        statement = scored.statement
+        is_other = self.is_out_of_order(statement) or self.is_longer(statement) or self._is_of_another_year(scored)
+        return is_other or any(
+            self._names_another(statement, *need.value.rpartition(" ")[::2])
+            for need in self.needs
+            if need.kind == "name" and isinstance(need.value, str) and " " in need.value
         )
+
+    def _names_another(self, statement: Statement, name: str, kind: str) -> bool:
+        """Return whether a statement only has others of a kind: "the main room", "Hill Room", for the Linden Room."""
+        text, low = statement.text, statement.text.lower()
+        # "room: Linden Annexe" is no Linden Room.
+        cell = rf"\b{re.escape(kind)}: {re.escape(name)} [^\W\d_]"
+        others = rf"\b(?:{_OTHERS}) {re.escape(kind)}\b|(?<=\w )[A-Z]\w+ {re.escape(kind.title())}\b"
+        is_row = statement.kind in ("row", "record") and re.search(cell, (*statement.around, "")[0].lower())
+        return f"{name} {kind}" not in low and bool(is_row or (is_familiar(kind) and re.search(others, text)))
+
+    def _is_of_another_year(self, scored: Scored) -> bool:
+        """Return whether a statement lacks a year that is asked about, and its document is called by another one."""
+        years = (need for need in self.needs if _YEAR.fullmatch(need.text))
+        named = set(_YEAR.findall(self.passages[scored.passage].title.rpartition("/")[2]))
+        return bool(named) and any(need.text not in named and not scored.statement.covers(need) for need in years)
 
     def contrasted(self, scored: Sequence[Scored]) -> list[Scored]:
         """Return the statements without those about another thing than asked, as others beside them show.

@@ -151,6 +151,10 @@ class Judge:
         #: The most that a statement has of a document that is called by all that is named.
         called = [self.share(has) for each, has in zip(found, self.has, strict=True) if self.titled[each.passage]]
         self.most_called = max(called, default=-1.0)
+        self.blank = [wanted.is_blank(each.statement) for each in found]
+        blank = (self.share(has) for has, is_blank in zip(self.has, self.blank, strict=True) if is_blank)
+        #: The most that a row has in which what is asked for is empty.
+        self.most_blank = max(blank, default=-1.0)
         #: What the statements beside each in its passage have.
         self.beside: list[set[str]] = [set() for _ in found]
         placed = sorted(range(len(found)), key=lambda at: (found[at].passage, found[at].span))
@@ -220,9 +224,9 @@ class Judge:
         if (
             statement.text.rstrip().endswith("?")
             or asked.is_repeated(scored)
-            or asked.is_out_of_order(statement)
-            or asked.is_longer(statement)
-            or asked.is_of_another(statement)
+            or asked.is_of_another(scored)
+            or self.blank[at]
+            or share < self.most_blank
         ):
             return False
         if asked.measure and not scored.measured and not asked.may_be_measured(statement):
@@ -309,9 +313,7 @@ class Judge:
             yield "named_field", float(stems_of(statement.text.partition(":")[0]) <= self.asked.words)
 
     def _is_another(self, scored: Scored) -> bool:
-        """Return whether a row lacks a name that another row of its document has, or has nothing of what is asked."""
-        if self.wanted.is_blank(scored.statement):
-            return True
+        """Return whether a row lacks a name that another row of its document has."""
         if scored.statement.kind not in ("row", "record"):
             return False
         first = self.asked.beside[scored.passage][0]

@@ -272,7 +272,8 @@ def is_in_part(need: Need, titles: Sequence[str], lines: Sequence[str], first: s
     if need.kind == "name" or (need.kind == "code" and need.text.islower() and need.text.isascii()):
         parts = re.split(r"[-./_ ]+", need.value if isinstance(need.value, str) and need.kind == "name" else need.text)
         words = {part for part in parts if part and (len(part) == 1 or part not in NO_NAMES) and part != first}
-        return bool(words) and any(words <= set(words_of(line)) for line in (*titles, *lines))
+        # A letter alone is another word's: the C of "c'est".
+        return max(map(len, words), default=0) > 1 and any(words <= set(words_of(line)) for line in (*titles, *lines))
     if need.kind != "label":
         return False
     number = re.escape(need.text.rpartition(" ")[2].lower())

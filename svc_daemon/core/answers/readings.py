@@ -31,6 +31,8 @@ _COMPOUND_OR_BAR = re.compile(_COMPOUND.pattern + r"|[|;]")
 #: How many words a bar between two cells counts.
 _APART = 9
 _UNIT_END = re.compile(r"(?:(?<=temp)|(?<=temperature))_[cfk]\b", re.IGNORECASE)
+#: The C of "c'est" is none either.
+_ELIDED = re.compile(r"^[^\W\d_]['’]")  # noqa: RUF001
 _COMPOUNDED = re.compile(r"[-./_'’]")  # noqa: RUF001
 _DIGIT = re.compile(r"\d")
 _NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
@@ -158,7 +160,7 @@ class Reading:
                     found.setdefault(part, []).append(at)
                 continue
             # The C of `temp_c` is a unit.
-            parts = [part for part in _COMPOUNDED.split(_UNIT_END.sub("", word)) if part != "s"]
+            parts = [part for part in _COMPOUNDED.split(_ELIDED.sub("", _UNIT_END.sub("", word))) if part != "s"]
             is_name = len(parts) > 1 and all(part[0].isupper() for part in parts)
             for part in {"-".join(parts), *([] if is_name else parts), word}:
                 found.setdefault(part.lower(), []).append(at)

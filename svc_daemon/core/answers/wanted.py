@@ -103,6 +103,10 @@ _TITLE_STEMS = frozenset(map(stem_of, TITLES))
 _NEAR = 3
 
 
+#: Words with so many letters in common at the beginning, and no more than some others, are of one root.
+_ROOT, _MOST_APART = 5, 4
+
+
 class Wanted:
     """What a question asks for, and its words that count."""
 
@@ -194,7 +198,10 @@ class Wanted:
         stems = set(map(stem_of, _PLAIN_WORD.findall(name.lower())))
         first = [stem for stem in self.first if stem not in self.named]
         own = sum(stem in stems for stem in first) + sum(is_in(need, reading_of(name)) for need in self.needs)
-        likes = sum(not self.likes[stem].isdisjoint(stems) for stem in first)
+        likes = sum(
+            not self.likes[stem].isdisjoint(stems) or any(_are_of_one_root(stem, other) for other in stems)
+            for stem in first
+        )
         return 2 * own + likes + (not self.counts.isdisjoint(stems))
 
     def is_blank(self, statement: Statement) -> bool:
@@ -240,3 +247,9 @@ class Wanted:
     def is_opposed(self, stems: Collection[str]) -> bool:
         """Return whether a statement has only the opposite of a word of the question: "maximum" for "minimum"."""
         return any(side.isdisjoint(stems) and not other.isdisjoint(stems) for side, other in self.opposites)
+
+
+def _are_of_one_root(one: str, other: str) -> bool:
+    """Return whether two stems differ only in their endings: "invigilat" and "invigilator"."""
+    root = max(_ROOT, max(len(one), len(other)) - _MOST_APART)
+    return len(one) >= root and one[:root] == other[:root]
