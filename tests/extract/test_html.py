@@ -1,19 +1,11 @@
-"""HTML: every visible word of a file once and in its place; of a web page, its main part whole."""
-
-from dataclasses import replace
-from pathlib import Path
-from typing import Any
+"""HTML: every visible word of a file once and in its place."""
 
 import pytest
 
 from svc_daemon.extract.builders import FlowDocument
-from svc_daemon.extract.child_limits import CageLimits
-from svc_daemon.extract.extractors import Extractor
-from svc_daemon.extract.formats import Given
 from svc_daemon.extract.formats.html.html import add_markup
-from svc_daemon.extract.formats.html.html import read as read_html
 from tests import samples
-from tests.extract.readings import document_at, exact, read, shape
+from tests.extract.readings import exact, read, shape
 
 PARTS = (
     f"<h1>The harbour</h1><p>{samples.PROSE} See <a href='/x'>the map</a>.</p><h2>Its <i>rules</i></h2>"
@@ -32,12 +24,6 @@ def blocks(markup: str) -> list[tuple[str, str]]:
 
 def texts(markup: str) -> list[str]:
     return [text for _, text in blocks(markup)]
-
-
-def read_page(markup: str | bytes) -> Any:
-    """Read a page from the web."""
-    data = markup.encode() if isinstance(markup, str) else markup
-    return exact(read_html(Given(data=data, filename="", content_type="text/html", limits=CageLimits(), is_page=True)))
 
 
 def test_file_is_read_whole_with_its_headings() -> None:
@@ -330,71 +316,3 @@ def test_deep_and_odd_markup_ends_with_its_text() -> None:
         "<ol>" * 1000 + "<li>deep",
     ):
         assert texts(markup)[-1].endswith("deep"), markup[:20]
-
-
-MAIN = "".join(f"<p>The {colour} quay was built of grey stone, which took the town years.</p>" for colour in "abcd")
-AROUND = (
-    "<nav><a href='/'>Home</a></nav>{}<aside><h2>Related</h2><ul><li><a href='/1'>One</a><li>Two</ul></aside>"
-    "<footer>All rights reserved</footer>"
-)
-
-
-@pytest.mark.parametrize(
-    ("inner", "words"),
-    (
-        ("<table><tr><td>Day<td><ul><li>open</li><li>shut</li></ul></table>", ["open", "shut"]),
-        ("<aside>Mind the gap</aside>", ["Mind the gap"]),
-        ("<section><h3>Rules</h3><p>Few.</p><footer>By Ada</footer></section>", ["Rules", "By Ada"]),
-        ("<figure><img alt='Pier'><figcaption>The pier</figcaption></figure>", ["Pier", "The pier"]),
-        ("<details><summary>More</summary>Less</details>", ["More", "Less"]),
-        ("<h2>One</h2><ul><li>a<ul><li>b</ul></ul><h2>Two</h2><ol><li>c</ol>", ["One", "Two", "b", "c"]),
-    ),
-)
-def test_main_part_of_a_web_page_loses_no_word_and_no_heading(inner: str, words: list[str]) -> None:
-    page = f"<html><body>{AROUND.format(f'<main><h1>Quay</h1>{MAIN}{inner}{MAIN}</main>')}</body></html>"
-    document = read_page(page)
-    assert document.text.startswith("Quay\n\n")
-    assert [word for word in words if word not in document.text] == []
-    assert [word for word in ("Home", "Related", "All rights reserved") if word in document.text] == []
-    assert document.warnings == ()
-
-
-def test_web_page_keeps_its_heading_and_no_unrelated_one() -> None:
-    for around in (
-        "<div>{}</div>",
-        "<article>{}</article>",
-        "<header><h1>Shop</h1></header><div>{}</div>",
-        "<nav><h1>Menu</h1></nav><div><div>{}</div></div>",
-    ):
-        document = read_page(f"<html><body>{around.format(f'<h1>Quay</h1>{MAIN}')}</body></html>")
-        assert document.blocks[-1].headings == ("Quay",), around
-        assert "Menu" not in document.text
-
-
-def test_web_page_of_which_little_is_read_gives_a_warning() -> None:
-    links = "".join(f"<li><a href='/{number}'>Link {number}</a>" for number in range(40))
-    page = f"<html><body><div><ul>{links}</ul></div><article><h1>Quay</h1>{MAIN}</article></body></html>"
-    document = read_page(page)
-    assert "Link 7" not in document.text
-    assert document.warnings == ("Only the main part of the page was read, 48 % of the text that it shows.",)
-
-
-@pytest.mark.anyio
-async def test_page_from_the_web_is_told_from_a_file(unlimited: Extractor, tmp_path: Path) -> None:
-    path = tmp_path / "a.html"
-    path.write_text(f"<html><body>{AROUND.format(f'<main><h1>Quay</h1>{MAIN}</main>')}</body></html>")
-    file = document_at(path)
-    assert "Related" in (await unlimited.extract(file)).text
-    assert "Related" not in (await unlimited.extract(replace(file, is_page=True))).text
-
-
-def test_web_page_with_only_a_menu_is_read_as_the_menu() -> None:
-    assert read_page("<html><body><nav><a href='/'>Home</a> Shop</nav></body></html>").text == "Home Shop"
-
-
-def test_web_page_without_a_main_part_is_read_without_its_menu() -> None:
-    rows = "".join(f"<tr><td>Port {number}<td>Depth {number}<br>metres</tr>" for number in range(300))
-    document = read_page(samples.make_html(f"<dl><dt>Term<dd>Meaning</dl><table>{rows}</table>"))
-    assert all(f"Port {number} | Depth {number} metres" in document.text for number in range(300))
-    assert "Meaning" in document.text
-    assert "Shop" not in document.text

@@ -20,7 +20,7 @@ from svc_daemon.extract.builders import FlowDocument, one_line
 from svc_daemon.extract.formats import Given
 from svc_daemon.extract.formats.html.styles import PageStyles
 from svc_daemon.extract.formats.html.tables import HtmlBlock
-from svc_daemon.extract.formats.html.walk import Walked, walk
+from svc_daemon.extract.formats.html.walk import Extent, Walked, walk
 from svc_daemon.extract.formats.text.texts import decode
 
 #: The main part is used only if it has more than this share of the page's text.
@@ -29,12 +29,14 @@ _MAIN_SHARE = 1 / 3
 _FOUND_SHARE = 0.95
 #: Longer pages skip trafilatura, which takes a second per million characters.
 _ARTICLE_CHARACTERS = 2_000_000
-#: Shorter blocks may be in an article and in a menu.
-_UNIQUE_CHARACTERS = 25
+#: Shorter blocks may be in an article and in a menu. Each character of Chinese or Japanese is three bytes.
+_UNIQUE_BYTES = 25
+#: So many links, in blocks that hold nothing else, are a menu.
+_MENU_LINKS = 4
 
 
 def find_main_part(walked: Walked, markup: str) -> Sequence[HtmlBlock]:
-    """Return the blocks of a page's main part: the smallest element with the text that trafilatura finds."""
+    """Return the blocks of a page's main part: those around the text that trafilatura finds."""
     blocks = walked.blocks
     outside = [block for block in blocks if not block.in_menu] or blocks
     article: Any = None
@@ -44,16 +46,16 @@ def find_main_part(walked: Walked, markup: str) -> Sequence[HtmlBlock]:
     found = "".join("".join(body.itertext()).split()) if body is not None else ""
     squeezed = ["".join(block.text.split()) for block in blocks]
     found_sizes = [
-        len(text) if len(text) >= _UNIQUE_CHARACTERS and not block.in_menu and text in found else 0
+        len(text) if len(text.encode()) >= _UNIQUE_BYTES and not block.in_menu and text in found else 0
         for text, block in zip(squeezed, blocks, strict=True)
     ]
     sums = [0]
     for size in found_sizes:
         sums.append(sums[-1] + size)
-    fitting = [(start, end) for start, end in walked.extents if sums[end] - sums[start] >= sums[-1] * _FOUND_SHARE]
+    fitting = [each for each in walked.extents if sums[each.end] - sums[each.start] >= sums[-1] * _FOUND_SHARE]
     if not sums[-1] or not fitting:
         return outside
-    start, end = min(fitting, key=lambda extent: extent[1] - extent[0])
+    start, end = _widen(walked, min(fitting, key=lambda each: each.end - each.start))
     main = [block for block in blocks[start:end] if not block.in_menu]
     # The page's main heading is often before the part.
     headings = [block for block in blocks[:start] if block.kind == "heading" and block.level == 1 and not block.in_menu]
@@ -61,6 +63,32 @@ def find_main_part(walked: Walked, markup: str) -> Sequence[HtmlBlock]:
         main = [headings[-1], *main]
     is_enough = sum(len(block.text) for block in main) > sum(len(block.text) for block in outside) * _MAIN_SHARE
     return main if is_enough else outside
+
+
+def _widen(walked: Walked, found: Extent) -> tuple[int, int]:
+    """Return where the main part begins and ends, of which the smallest element with the found text is known.
+
+    It has short texts too, such as prices and questions, which may be in a menu as well. So it is the whole article,
+    and what is beside it up to a menu or a margin, but nothing outside of the page's main element. Without an article,
+    it is the whole main element.
+    """
+    around = [each for each in walked.extents if each.start <= found.start and found.end <= each.end]
+    mains = [place for place, each in enumerate(around) if each.kind == "main"]
+    around = around[: mains[-1] + 1] if mains else around
+    in_margin = bytearray(len(walked.blocks))
+    for start, end, kind in walked.extents:
+        if kind == "margin" and (end <= found.start or found.end <= start):
+            in_margin[start:end] = b"\1" * (end - start)
+    whole = [each for each in around if each.kind == "article"] or (around[-1:] if mains else [])
+    start, end, _ = whole[-1] if whole else found
+    for outer in around:
+        before, after = slice(outer.start, max(outer.start, start)), slice(min(outer.end, end), outer.end)
+        beside = walked.blocks[before] + walked.blocks[after]
+        links = sum(block.links for block in beside if not block.in_menu)
+        if links >= _MENU_LINKS or any(in_margin[before]) or any(in_margin[after]):
+            break
+        start, end = min(start, outer.start), max(end, outer.end)
+    return start, end
 
 
 #: If less than this share of the page is read, a warning says so.

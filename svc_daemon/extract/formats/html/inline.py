@@ -10,6 +10,8 @@ from svc_daemon.extract.formats import superscripts
 
 #: Stands for a line break until the block's white space is collapsed.
 BREAK = "\x01"
+#: A block of which links are more than this share is one of links.
+_LINKED_SHARE = 0.8
 #: Inputs whose value is shown.
 _SHOWN_INPUTS = frozenset(
     {
@@ -27,6 +29,9 @@ class InlineText:
         #: How many of each kind of part the text has.
         self.parts: Counter[str] = Counter()
         self.pieces: list[str] = []
+        #: How many links the block has that was taken last, if it had hardly any other text.
+        self.links = 0
+        self._links = self._linked = self._link_start = 0
         #: The text before a label or reading that has begun.
         self._before: list[list[str]] = []
         #: Readings above words, and where the last of these words ends.
@@ -57,6 +62,8 @@ class InlineText:
                 self.labels.append(readings)
             else:
                 text = f"{text} ({readings})"
+        self.links = self._links if self._linked > len(text) * _LINKED_SHARE else 0
+        self._links = self._linked = self._link_start = 0
         return text
 
     def enter(self, node: LexborNode, tag: str) -> None:
@@ -123,9 +130,12 @@ class InlineText:
         # A link beside another one, or the number of a note.
         if self._link_end == len(self.pieces) or "noteref" in (node.attributes.get("epub:type") or ""):
             self.pieces.append(" ")
+        self._link_start = len(self.pieces)
 
     def end_link(self, _: LexborNode) -> None:
-        self._link_end = len(self.pieces)
+        self._links += 1
+        self._linked += len(one_line("".join(self.pieces[self._link_start :])))
+        self._link_end = self._link_start = len(self.pieces)
 
     def begin_superscript(self, node: LexborNode) -> None:
         # The number of a note isn't part of the word before it.

@@ -31,6 +31,8 @@ class HtmlBlock(NamedTuple):
     cells: Sequence[str] = ()
     #: Whether the block belongs to a menu of links.
     in_menu: bool = False
+    #: How many links it has, if it has hardly any other text.
+    links: int = 0
 
     def write(self, flow: FlowDocument) -> None:
         """Add the block to a document."""
@@ -84,8 +86,10 @@ class OpenTable:
         elif any(texts):
             if self._header is None and all(cell.is_header for cell in cells):
                 self._header = texts
-            in_menu = any(block.in_menu for cell in cells for block in cell.blocks)
-            yield HtmlBlock("row", " ".join(filter(None, texts)), cells=texts, in_menu=in_menu)
+            inner = [block for cell in cells for block in cell.blocks]
+            in_menu = any(block.in_menu for block in inner)
+            links = sum(block.links for block in inner) if all(block.links for block in inner) else 0
+            yield HtmlBlock("row", " ".join(filter(None, texts)), cells=texts, in_menu=in_menu, links=links)
 
     def is_of_parts(self, cells: Sequence[_Cell], texts: Sequence[str]) -> bool:
         """Whether the cells are parts of the page, such as columns, rather than values."""

@@ -4,6 +4,7 @@ The document is walked without recursion, because HTML may be nested to any dept
 together; what a page shows side by side is separated by spaces.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -85,12 +86,43 @@ _CLOSED = frozenset({"input", "select", "textarea", "title", "desc"})
 _NESTED_TABLES = 12
 
 
+#: Elements, roles and names of what is beside a page's main part.
+_MARGINS = frozenset({"aside", "footer", "complementary", "contentinfo", "dialog", "alertdialog", "search"})
+_MARGIN_NAME = re.compile(
+    r"(?<![^\s_-])(?:ads?|adverts?|breadcrumbs?|comments?|consent|cookies?|newsletter|promo|related|share|sharing|"
+    r"sidebar|social)(?![^\s_-])"
+)
+
+
+class Extent(NamedTuple):
+    """The blocks of an element."""
+
+    start: int
+    #: The block after the last.
+    end: int
+    #: `main`, `article`, `menu` or `margin`; empty for any other element.
+    kind: str
+
+
+def find_kind(tag: str, attributes: Mapping[str, str | None]) -> str:
+    """Return the kind of an element's extent."""
+    role = attributes.get("role")
+    if tag == "nav" or role in {"navigation", "menubar"}:
+        return "menu"
+    if tag == "main" or role == "main":
+        return "main"
+    if tag == "article":
+        return "article"
+    names = f"{attributes.get('id') or ''} {attributes.get('class') or ''}"
+    return "margin" if tag in _MARGINS or role in _MARGINS or _MARGIN_NAME.search(names) else ""
+
+
 class Walked(NamedTuple):
     """A page's blocks, and where its elements begin and end."""
 
     blocks: list[HtmlBlock]
-    #: For each element with text: its first block and the block after its last. Inner elements come first.
-    extents: list[tuple[int, int]]
+    #: For each element with text. Inner elements come first.
+    extents: list[Extent]
     #: Texts that aren't seen, and why.
     hidden: Sequence[tuple[str, str]] = ()
     #: How many of each kind of part the text has.
@@ -129,9 +161,9 @@ class _PageWalk:
         self._text = InlineText()
         #: The blocks of the page, then of each open cell or heading.
         self._sinks: list[list[HtmlBlock]] = [[]]
-        #: For each open block: the page's number of blocks where it begins, and whether it is a menu.
-        self._starts: list[tuple[int, bool]] = []
-        self._extents: list[tuple[int, int]] = []
+        #: For each open block: the page's number of blocks where it begins, and the kind of its extent.
+        self._starts: list[tuple[int, str]] = []
+        self._extents: list[Extent] = []
         self._tables: list[OpenTable] = []
         self._lists: list[OpenList] = []
         self._code = self._menus = 0
@@ -200,9 +232,9 @@ class _PageWalk:
 
     def enter_block(self, node: LexborNode, tag: str) -> None:
         attributes = node.attributes if tag not in _BARE else _NO_ATTRIBUTES
-        is_menu = tag == "nav" or attributes.get("role") in {"navigation", "menubar"}
-        self._menus += is_menu
-        self._starts.append((len(self._sinks[0]), is_menu))
+        kind = find_kind(tag, attributes)
+        self._menus += kind == "menu"
+        self._starts.append((len(self._sinks[0]), kind))
         if tag in _PLAIN:
             return
         if tag in _HEADINGS:
@@ -242,10 +274,10 @@ class _PageWalk:
         elif tag in _ITEMS:
             self._marker = None
         self._code -= tag in _CODE
-        start, is_menu = self._starts.pop()
-        self._menus -= is_menu
+        start, kind = self._starts.pop()
+        self._menus -= kind == "menu"
         if start < len(self._sinks[0]):
-            self._extents.append((start, len(self._sinks[0])))
+            self._extents.append(Extent(start, len(self._sinks[0]), kind))
 
     def end_heading(self, level: int) -> None:
         """Add a heading, whose labels follow it unless they are all that it has."""
@@ -261,7 +293,8 @@ class _PageWalk:
             heading, rest = blocks[0].text, blocks[1:]
         else:
             rest = []
-        self._sinks[-1].append(HtmlBlock("heading", heading, level, in_menu=in_menu))
+        links = sum(block.links for block in blocks)
+        self._sinks[-1].append(HtmlBlock("heading", heading, level, in_menu=in_menu, links=links))
         self._sinks[-1].extend(rest)
         if words and labels:
             self._sinks[-1].append(HtmlBlock("paragraph", labels, in_menu=in_menu))
@@ -274,7 +307,7 @@ class _PageWalk:
         if text and not text.isspace():
             kind = "code" if self._code else "paragraph" if self._marker is None else "item"
             text, self._marker = f"{self._marker or ''}{text}", None
-            self._sinks[-1].append(HtmlBlock(kind, text, in_menu=self._menus > 0))
+            self._sinks[-1].append(HtmlBlock(kind, text, in_menu=self._menus > 0, links=self._text.links))
         if self._text.options:
             options, self._text.options = self._text.options, []
             self._sinks[-1] += [HtmlBlock("paragraph", each, in_menu=self._menus > 0) for each in options]
