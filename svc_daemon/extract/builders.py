@@ -3,14 +3,14 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import accumulate
 from typing import TypedDict
 
 from svc_daemon.core.text.chunking import Block, Document, HiddenText, RecognizedPage
 from svc_daemon.extract.child_limits import CageLimits
+from svc_daemon.extract.tables import HEADING_CHARACTERS, TRIED_ROWS, heading_of
 
-#: Longer headings become paragraphs, because every chunk repeats its headings.
-HEADING_CHARACTERS = 200
 #: Longer titles are truncated, for example if a first paragraph becomes the title.
 TITLE_CHARACTERS = 1000
 #: Below this confidence, a page that was recognised is named in a warning.
@@ -179,8 +179,13 @@ class LineDocument(DocumentNotes):
         self._starts = [0, *accumulate(len(line) + 1 for line in self.lines)]
         self._blocks: list[Block] = []
 
-    def add(self, kind: str, first: int, last: int) -> None:
-        """Make the lines `first` to `last` (from 0, inclusive) a block, without blank lines at its end."""
+    def add(self, kind: str, first: int, last: int, columns: str = "") -> None:
+        """Make the lines `first` to `last` (from 0, inclusive) a block, without blank lines at its end.
+
+        `columns` are the names of the columns of its rows.
+        """
+        if last < first:
+            return
         while last > first and not self.lines[last].strip():
             last -= 1
         start, end = self._starts[first], self._starts[last + 1] - 1
@@ -194,6 +199,7 @@ class LineDocument(DocumentNotes):
                 char_start=start,
                 char_end=end,
                 headings=self.headings.path,
+                columns=columns,
                 line_start=first + 1,
                 line_end=last + 1,
             )
@@ -236,6 +242,9 @@ class FlowDocument(DocumentNotes):
         #: Number of characters so far.
         self.size = 0
         self._last_kind = ""
+        #: The table of the last row, and of each table the first rows and the indexes of the blocks of all.
+        self._table: object = None
+        self._tables: dict[object, tuple[list[list[str]], list[int]]] = {}
         self._recognized: dict[str, float] = {}
 
     @property
@@ -302,12 +311,22 @@ class FlowDocument(DocumentNotes):
         for warning in document.warnings:
             self.warn(f"{name}: {warning}" if name else warning)
 
-    def add_row(self, cells: Iterable[str]) -> bool:
-        """Add a table row, in which a blank cell keeps its column. Returns False if all cells are blank."""
+    def add_row(self, cells: Iterable[str], table: object = None) -> bool:
+        """Add a table row, in which a blank cell keeps its column. Returns False if all cells are blank.
+
+        A blank line is between rows of different tables. The rows of a table know the names of its columns.
+        """
         texts = [one_line(cell) for cell in cells]
         while texts and not texts[-1]:
             texts.pop()
-        return self.add("row", " | ".join(texts))
+        if table is not self._table:
+            self._last_kind, self._table = "", table
+        is_added = self.add("row", " | ".join(texts))
+        if is_added and table is not None:
+            rows, places = self._tables.setdefault(table, ([], []))
+            rows += [texts] if len(rows) < TRIED_ROWS else []
+            places.append(len(self._blocks) - 1)
+        return is_added
 
     def finish(
         self,
@@ -319,6 +338,11 @@ class FlowDocument(DocumentNotes):
         language: str | None = None,
         warnings: Iterable[str] = (),
     ) -> Document:
+        for rows, places in self._tables.values():
+            columns = heading_of(rows)
+            # Notes and comments stand between the rows.
+            for place in range(places[1], places[-1] + 1) if columns else ():
+                self._blocks[place] = replace(self._blocks[place], columns=columns)
         return Document(
             text="".join(self._pieces),
             blocks=tuple(self._blocks),

@@ -1,12 +1,41 @@
-"""Tables whose cells span rows and columns: each row's texts, every one in its own column."""
+"""Tables: the names of their columns, and the texts of rows whose cells span others, every one in its own column."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
+
+from svc_daemon.core.answers.lines import are_heads, is_form
+
+#: Longer headings become paragraphs, because every chunk repeats its headings.
+HEADING_CHARACTERS = 200
+#: So many rows show whether the first one has the names of the columns.
+TRIED_ROWS = 50
 
 #: A longer cell is not written again in the rows that it spans.
 REPEATED_CHARACTERS = 300
 #: Tables have at most so many columns; cells beyond them follow without a column of their own.
 COLUMNS = 1000
+
+_NUMBER = re.compile(r"[-+]?[\d.,:/ %]+")
+
+
+def column_heading(cells: Sequence[str]) -> str | None:
+    """Join the first row's cells to a heading. Returns None if the cells are data, not names.
+
+    The first column may have no name, and neither may columns after the last name.
+    """
+    names = [" ".join(cell.split()) for cell in cells]
+    while names and not names[-1]:
+        names.pop()
+    is_header = len(names) > 1 and all(names[1:]) and not any(_NUMBER.fullmatch(name) for name in names)
+    heading = ", ".join(names)
+    return heading if is_header and len(heading) <= HEADING_CHARACTERS else None
+
+
+def heading_of(rows: Sequence[Sequence[str]]) -> str:
+    """Return the names of a table's columns, as a heading, if its first row has them; empty otherwise."""
+    heading = column_heading(rows[0]) if len(rows) > 1 and not is_form(rows) else None
+    return heading if heading and are_heads(rows, is_aligned=False) else ""
 
 
 class TableCell(NamedTuple):

@@ -46,6 +46,31 @@ def test_rows_follow_each_other_and_keep_their_columns_and_blank_ones_are_left_o
     assert exact(flow.finish()).text == "a | b c\n| d\n\nafter"
 
 
+@pytest.mark.parametrize(
+    ("rows", "columns"),
+    [
+        ([["Name", "Town"], ["Ann", "Ulm"]], "Name, Town"),
+        ([["", "May", "June"], ["Rent", "80", "90"]], ", May, June"),
+        # A form, figures, a row again, and a column without a name have no names of columns.
+        ([["Name", "Ann Ball"], ["Born", "1 May"], ["Town", "Ulm"]], ""),
+        ([["Rent", "80"], ["Gas", "90"]], ""),
+        ([["Rent", "open"], ["Gas", "open"]], ""),
+        ([["Rent", "", "open"], ["Gas", "a", "b"]], ""),
+        ([["Name", "Town"]], ""),
+    ],
+)
+def test_rows_of_a_table_know_the_names_of_its_columns_past_a_note(rows: list[list[str]], columns: str) -> None:
+    flow = FlowDocument()
+    for number, row in enumerate(rows):
+        if number == len(rows) - 1:
+            flow.add("paragraph", "a note")
+        flow.add_row(row, "table")
+    flow.add("paragraph", "after")
+    blocks = exact(flow.finish()).blocks
+    assert [block.columns for block in blocks if block.kind == "row"] == ["", *[columns] * (len(rows) - 1)]
+    assert blocks[-1].columns == ""
+
+
 def test_pages_named_combines_page_numbers_into_ranges() -> None:
     many = ", ".join(map(str, range(1, 100, 2)))
     for numbers, named in (

@@ -1,7 +1,9 @@
 """Each format is read in document order with title, headings, pages and lines; others are refused with a reason."""
 
+import io
 import re
 
+import docx
 import pytest
 
 from svc_daemon.core.text.document_formats import FORMATS
@@ -77,11 +79,51 @@ def test_markdown_is_read_with_headings_items_tables_code_and_lines() -> None:
     first, second, deep = ("First part",), ("First part", "Second part"), ("First part", "Second part", "Deep")
     assert [(block.kind, block.headings, block.line_start, block.line_end) for block in document.blocks] == [
         *(("code", (), 1, 4), ("paragraph", (), 5, 6), ("heading", first, 8, 8), ("item", first, 10, 11)),
-        *(("item", first, 12, 12), ("row", first, 14, 16), ("code", first, 18, 22), ("heading", second, 24, 25)),
-        *(("item", second, 26, 26), ("heading", deep, 27, 27), ("paragraph", deep, 28, 29)),
+        *(("item", first, 12, 12), ("row", first, 14, 15), ("row", first, 16, 16), ("code", first, 18, 22)),
+        *(
+            ("heading", second, 24, 25),
+            ("item", second, 26, 26),
+            ("heading", deep, 27, 27),
+            ("paragraph", deep, 28, 29),
+        ),
     ]
     assert document.title == "The guide"
     assert document.text == MARKDOWN
+
+
+def _tables_of(name: str) -> bytes:
+    """Return a file with two tables, one right after the other or a blank line."""
+    tables = [["Room", "Fee"], ["Blue", "80"], ["Red", "90"]], [["Dog", "Tax"], ["Pug", "5"], ["Boxer", "12"]]
+    if name.endswith(".html"):
+        rows = ("".join(f"<tr><td>{one}<td>{two}" for one, two in table) for table in tables)
+        return "".join(f"<table>{each}</table>" for each in rows).encode()
+    if name.endswith(".rtf"):
+        rows = ("".join(rf"\trowd\intbl {one}\cell {two}\cell\row" for one, two in each) for each in tables)
+        return b"{\\rtf1 " + r"\pard\par ".join(rows).encode() + b"}"
+    if name.endswith(".odt"):
+        return make_open_document("text", "".join(table(*("".join(map(cell, row)) for row in each)) for each in tables))
+    if name.endswith(".md"):
+        return "\n\n".join("\n".join(["|".join(each[0]), "-|-", *map("|".join, each[1:])]) for each in tables).encode()
+    document = docx.Document()
+    for each in tables:
+        grid = document.add_table(rows=0, cols=2)
+        for row in each:
+            for place, text in zip(grid.add_row().cells, row, strict=True):
+                place.text = text
+        document.add_paragraph()
+    saved = io.BytesIO()
+    document.save(saved)
+    return saved.getvalue()
+
+
+@pytest.mark.parametrize("name", ["a.docx", "a.html", "a.rtf", "a.odt", "a.md"])
+def test_tables_that_follow_each_other_stay_apart_with_names_of_their_own(name: str) -> None:
+    document = read(_tables_of(name), name)
+    first, second = document.text.replace(" | ", "|").split("\n\n")
+    assert (first[-6:], second[:7]) == ("Red|90", "Dog|Tax")
+    rows = [(block.text.replace(" | ", "|"), block.columns) for block in document.blocks if block.columns]
+    assert "\n".join(text for text, _ in rows) == "Blue|80\nRed|90\nPug|5\nBoxer|12"
+    assert list(dict.fromkeys(columns for _, columns in rows)) == ["Room, Fee", "Dog, Tax"]
 
 
 def test_docx_is_read_in_order_with_headings_and_tables() -> None:

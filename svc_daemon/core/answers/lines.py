@@ -80,7 +80,7 @@ def field_of(line: str) -> "re.Match[str] | None":
 def cells_of(line: str, size: int) -> list[str]:
     """Return the cells of a row of CSV, if it has so many; in quotes, a mark sets nothing apart."""
     for mark in "\t;|,":
-        cells = line.split(mark) if line.count(mark) >= size - 1 else []
+        cells = (barred(line) if mark == "|" else line.split(mark)) if line.count(mark) >= size - 1 else []
         if cells and '"' in line:
             with suppress(csv.Error):
                 cells = next(csv.reader([line], delimiter=mark, skipinitialspace=True), [])

@@ -1,7 +1,8 @@
 """Extracted documents, and the chunks that they are split into, each with its location in the original.
 
 A section is a run of blocks on one page under the same headings. A chunk stays within its section, and ends at the
-best place between the minimum and maximum size: the end of a block, else of a line or sentence, else a space.
+best place between the minimum and maximum size: the end of a block, else of a line or sentence, else a space. A chunk
+that begins within a table has the names of the columns as a heading, and ends with the table.
 """
 
 import re
@@ -30,6 +31,8 @@ class Block:
     char_end: int
     #: The headings above the block, outermost first. For the block of a heading, they include the heading itself.
     headings: tuple[str, ...] = ()
+    #: The names of the columns, of a row below them.
+    columns: str = ""
     #: Page, slide or sheet, from 1; None if the format has none.
     page: int | None = None
     #: First and last line in the original, from 1; None if the format has no lines.
@@ -38,7 +41,7 @@ class Block:
 
 
 #: The version of the readers. It rises when documents are read better than before, so that stored ones are read again.
-READER_VERSION = 3
+READER_VERSION = 4
 
 
 class HiddenText(NamedTuple):
@@ -154,7 +157,7 @@ class ChunkingOptions:
 
     #: The preferred size of a chunk.
     target: int = 1000
-    #: Minimum size; only the last chunk of a section may be smaller.
+    #: Minimum size; only the last chunk of a section or table may be smaller.
     min: int = 800
     #: Maximum size of a chunk.
     max: int = 1100
@@ -189,7 +192,7 @@ def chunk_document(document: Document, options: ChunkingOptions) -> tuple[Chunk,
             text=document.text[piece.start : piece.end],
             char_start=piece.start,
             char_end=piece.end,
-            headings=piece.section[0].headings,
+            headings=piece.section[0].headings + piece.columns,
             page=piece.section[0].page,
             line_start=piece.line_start,
             line_end=piece.line_end,
@@ -226,6 +229,8 @@ class _Piece:
     end: int
     line_start: int | None
     line_end: int | None
+    #: The names of the columns, if it begins with a row below them.
+    columns: tuple[str, ...] = ()
 
 
 class _Cutter:
@@ -237,21 +242,40 @@ class _Cutter:
         self._options = options
         self._end = self._trimmed_end(section[0].char_start, section[-1].char_end)
         self._lines = _LineCursor(text, section)
-        self._ahead = 0
+        self._ahead = self._begun = 0
 
     def cut(self) -> Iterator[_Piece]:
         start = self._skip_space(self._section[0].char_start)
         while start < self._end:
-            cut = self._next_cut(start)
+            columns, cut = self.columns_at(start), self.next_cut(start)
+            ended = self.end_of_table() if columns else self._end
+            cut = min(cut, ended)
             end = self._trimmed_end(start, cut)
-            yield _Piece(self._section, start, end, self._lines.line_at(start), self._lines.line_at(end - 1))
-            if cut < self._end and self._options.overlap:
+            lines = (self._lines.line_at(start), self._lines.line_at(end - 1))
+            yield _Piece(self._section, start, end, *lines, (columns,) if columns else ())
+            if cut < ended and self._options.overlap:
                 # The next chunk begins with the first whole word of the overlap.
                 space = _SPACE.search(self._text, max(start + 1, cut - self._options.overlap), cut)
                 cut = space.end() if space else cut
             start = self._skip_space(cut)
 
-    def _next_cut(self, start: int) -> int:
+    def columns_at(self, start: int) -> str:
+        """Return the names of the columns of the row at an offset, which is not before that of the last call."""
+        while self._section[self._begun].char_end <= start:
+            self._begun += 1
+        return self._section[self._begun].columns
+
+    def end_of_table(self) -> int:
+        """Return where the table ends whose row is at the offset of the last call of `columns_at`."""
+        last, columns = self._begun, self._section[self._begun].columns
+        most = self._section[last].char_start + self._options.max
+        while last + 1 < len(self._section) and self._section[last].char_end < most:
+            if self._section[last + 1].columns != columns:
+                break
+            last += 1
+        return self._section[last].char_end
+
+    def next_cut(self, start: int) -> int:
         rest = self._end - start
         if rest <= self._options.max:
             return self._end

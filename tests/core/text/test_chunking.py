@@ -101,6 +101,21 @@ def test_an_overlap_repeats_whole_words_of_the_same_section() -> None:
     assert last.text == "Other."
 
 
+def test_chunk_that_begins_within_a_table_has_the_names_of_its_columns_and_ends_with_it() -> None:
+    rows = [("row", f"Room {number} | {number}0"[:20]) for number in range(10, 20)]
+    document = document_of(("heading", "Fees"), ("row", "Room | Fee"), *rows, ("paragraph", "The end."))
+    named = [replace(block, columns="Room, Fee" if block.text[-1] == "0" else "") for block in document.blocks]
+    document = replace(document, blocks=tuple(named))
+    first, *others, last = chunk_document(document, SMALL)
+    assert (first.text[:10], first.headings) == ("Room | Fee", ("Fees",))
+    assert {chunk.headings for chunk in others} == {("Fees", "Room, Fee")}
+    assert (last.text, last.headings) == ("The end.", ("Fees",))
+    assert is_covered(document, (first, *others, last))
+    overlapping = chunk_document(document, replace(SMALL, overlap=10))
+    assert len(overlapping) < 2 * len(others) + 4
+    assert overlapping[-1] == replace(last, ordinal=len(overlapping) - 1)
+
+
 KINDS = st.sampled_from(["heading", "paragraph", "item", "row", "code"])
 WORDS = st.text(alphabet="ab .\n。é", min_size=1, max_size=150).filter(lambda text: bool(text.strip()))
 

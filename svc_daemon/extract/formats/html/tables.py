@@ -27,8 +27,9 @@ class HtmlBlock(NamedTuple):
     text: str
     #: Level of a heading, from 1.
     level: int = 0
-    #: The texts of a row, by column.
+    #: The texts of a row, by column, and its table.
     cells: Sequence[str] = ()
+    table: object = None
     #: Whether the block belongs to a menu of links.
     in_menu: bool = False
     #: How many links it has, if it has hardly any other text.
@@ -39,7 +40,7 @@ class HtmlBlock(NamedTuple):
         if self.kind == "heading":
             flow.add_heading(self.level, self.text)
         elif self.kind == "row":
-            flow.add_row(self.cells)
+            flow.add_row(self.cells, self.table)
         else:
             flow.add(self.kind, self.text)
 
@@ -89,7 +90,8 @@ class OpenTable:
             inner = [block for cell in cells for block in cell.blocks]
             in_menu = any(block.in_menu for block in inner)
             links = sum(block.links for block in inner) if all(block.links for block in inner) else 0
-            yield HtmlBlock("row", " ".join(filter(None, texts)), cells=texts, in_menu=in_menu, links=links)
+            text = " ".join(filter(None, texts))
+            yield HtmlBlock("row", text, cells=texts, table=self, in_menu=in_menu, links=links)
 
     def is_of_parts(self, cells: Sequence[_Cell], texts: Sequence[str]) -> bool:
         """Whether the cells are parts of the page, such as columns, rather than values."""

@@ -10,12 +10,13 @@ from typing import NamedTuple
 
 from selectolax.lexbor import LexborNode
 
-from svc_daemon.extract.builders import HEADING_CHARACTERS, one_line
+from svc_daemon.extract.builders import one_line
 from svc_daemon.extract.formats.html.inline import BREAK, InlineText
 from svc_daemon.extract.formats.html.sight import OWN_COLOURS, STRUCK, SeenState
 from svc_daemon.extract.formats.html.styles import PageStyles
 from svc_daemon.extract.formats.html.tables import HtmlBlock, OpenTable
 from svc_daemon.extract.formats.numerals import spell_number
+from svc_daemon.extract.tables import HEADING_CHARACTERS
 
 _ROMAN = {"i": "lowerRoman", "I": "upperRoman"}
 

@@ -14,7 +14,7 @@ from svc_daemon.extract.builders import FlowDocument, one_line
 from svc_daemon.extract.formats import Given
 from svc_daemon.extract.formats.odf.styles import Look, Styles, attribute, full, short
 from svc_daemon.extract.formats.odf.walk import BodyWalk, OdfBlock, number_of
-from svc_daemon.extract.formats.text.texts import column_heading
+from svc_daemon.extract.tables import column_heading
 
 _PARSER_OPTIONS = {"resolve_entities": False, "no_network": True, "load_dtd": False, "huge_tree": True}
 #: Objects within a document that are read at most.

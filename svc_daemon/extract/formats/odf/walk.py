@@ -49,12 +49,13 @@ REPEATED_ROWS = 1000
 
 
 class OdfBlock(NamedTuple):
-    """A block to add. `cells` are those of a row."""
+    """A block to add. `cells` are those of a row of the `table`."""
 
     kind: str
     text: str = ""
     level: int = 0
     cells: tuple[str, ...] = ()
+    table: object = None
     #: Whether it is after the row of a table, and not in the cell.
     is_apart: bool = False
 
@@ -165,7 +166,7 @@ class BodyWalk:
         elif piece.kind == "heading":
             self.flow.add_heading(piece.level, piece.text)
         elif piece.kind == "row":
-            self.flow.add_row(piece.cells)
+            self.flow.add_row(piece.cells, piece.table)
         else:
             self.flow.add(piece.kind, piece.text)
 
@@ -313,12 +314,11 @@ class BodyWalk:
             laid = TableCell(text or cell_value(cell), count(columns), count(rows))
             cells += [laid] * max(1, min(count(again), COLUMNS - len(cells)))
         table = self.tables[-1] if self.tables else TableLayout()
-        repeated = attribute(row, "table:number-rows-repeated")
-        for number in range(min(count(repeated), REPEATED_ROWS)):
+        for number in range(min(count(attribute(row, "table:number-rows-repeated")), REPEATED_ROWS)):
             texts = table.lay_out(cells)
             if not any(texts):
                 break
-            self.put(OdfBlock("row", cells=tuple(texts)))
+            self.put(OdfBlock("row", cells=tuple(texts), table=self.tables[0] if self.tables else None))
             if number == REPEATED_ROWS - 1:
                 self.flow.warn(f"A row that is repeated more than {REPEATED_ROWS} times was read so often only.")
         for piece in after:

@@ -93,16 +93,15 @@ class RtfWalk:
         self.default, self.default_font = "cp1252", 0
         self.packed = bytearray()
         self.units: list[int] = []
-        self.passed = 0
-        self.is_starred = False
+        self.passed, self.is_starred = 0, False
         self.unseen: dict[str, list[str]] = {}
-        self.author = self.title = ""
+        self.author = self.title = self.merge = ""
         self.footers: list[str] = []
         self.seen: set[str] = set()
         #: How each cell of the row is merged: `""`, `across` or `down`; and the texts of the row above.
         self.merges: list[str] = []
-        self.merge = ""
         self.above: list[str] = []
+        self.table = object()  # A paragraph ends it.
 
     def walk(self) -> None:
         """Read everything."""
@@ -211,6 +210,7 @@ class RtfWalk:
         place.is_item = False
         if len(self.places) == 1 and not place.in_table:
             self.add_after(place)
+            self.table = object()
 
     def add_after(self, place: OpenParagraph) -> None:
         for kind, text in place.after:
@@ -360,7 +360,7 @@ class RtfWalk:
         if len(self.places) > 1:
             place.lines.append(" | ".join(texts))
             return
-        self.flow.add_row(texts)
+        self.flow.add_row(texts, self.table)
         self.add_after(place)
 
 

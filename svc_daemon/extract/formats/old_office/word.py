@@ -192,6 +192,8 @@ class TextParts:
         self.cells: list[str] = []
         self.seen: set[str] = set()
         self.was_cell = False
+        #: The table that is read, or would be; any paragraph ends it.
+        self.table = object()
 
     def add_all(self) -> None:
         """Add all parts one after another."""
@@ -234,24 +236,29 @@ class TextParts:
             self.lines += ["", text] if raw.startswith(("\x02", "\x05")) else [text]
         elif mark == "\x07":
             if value == _ENDS_ROW or (not self.word.is_new and self.was_cell and not text):
-                self.flow.add_row(self.cells)
+                self.flow.add_row(self.cells, self.table)
                 self.cells.clear()
             else:
                 self.cells.append(" ".join(filter(None, (*self.lines, text))))
                 self.lines.clear()
         elif value == _CELL:
             self.lines.append(text)
-        elif 1 <= value <= 9:
+        else:
+            self.table = object()
+            self.add_text(text, value)
+        self.was_cell = mark == "\x07" and bool(self.cells)
+
+    def add_text(self, text: str, value: int) -> None:
+        if 1 <= value <= 9:
             self.flow.add_heading(value, text)
         else:
             self.flow.add("paragraph", text)
-        self.was_cell = mark == "\x07" and bool(self.cells)
 
     def end_part(self, part: str) -> None:
         """Add what was collected of a part beside the text."""
         self.end_paragraph(part, "\r", 0)
         if part == "text" and self.cells:
-            self.flow.add_row(self.cells)
+            self.flow.add_row(self.cells, self.table)
         name = {"notes": "Note: ", "comments": "Comment: "}.get(part, "")
         pieces = "\n".join(self.lines).split("\n\n") if name else self.lines
         for text in pieces:

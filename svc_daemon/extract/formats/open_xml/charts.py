@@ -35,8 +35,9 @@ def add_graphic(flow: FlowDocument, package: OfficePackage, kind: str, part: str
     flow.add_all("paragraph", dict.fromkeys(map(one_line, (*paragraphs(root), *cached, *shapes))))
     if with_values:
         rows = [*(_extended_rows(root) if root.tag.endswith("chartex}chartSpace") else _rows(root))]
+        table = object()
         for row in rows[:_ROWS]:
-            flow.add_row(row)
+            flow.add_row(row, table)
         if len(rows) > _ROWS:
             flow.warn(f"A chart has {len(rows)} rows of values; the first {_ROWS} were read.")
     if flow.count > before:

@@ -11,7 +11,8 @@ from typing import NamedTuple
 from svc_daemon.core.text.chunking import Document
 from svc_daemon.extract.builders import LineDocument
 from svc_daemon.extract.formats import Given
-from svc_daemon.extract.formats.text.texts import column_heading, decode
+from svc_daemon.extract.formats.text.texts import decode
+from svc_daemon.extract.tables import column_heading
 
 #: The separators of columns. Of two that fit equally well, the first is used: commas may be in numbers.
 _DELIMITERS = "\t;|,"

@@ -6,11 +6,13 @@ The lines are those of the file, and keep their markup, except for HTML.
 import html
 import re
 
+from svc_daemon.core.answers.lines import barred
 from svc_daemon.core.text.chunking import Document
 from svc_daemon.extract.builders import LineDocument
 from svc_daemon.extract.formats import Given
 from svc_daemon.extract.formats.text.markdown_tags import clean
 from svc_daemon.extract.formats.text.texts import decode
+from svc_daemon.extract.tables import TRIED_ROWS, heading_of
 
 _HEADING = re.compile(r" {0,3}(#{1,6})(?=[ \t]|$)")
 _UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*$")
@@ -156,9 +158,19 @@ class _MarkdownReader:
 
     def _close(self, number: int) -> None:
         """End the current block before this line."""
-        if self._begun is not None:
+        if self._begun is not None and self._kind == "row":
+            self.add_table(self._begun, number - 1)
+        elif self._begun is not None:
             self._document.add(self._kind, self._begun, number - 1)
         self._begun = None
+
+    def add_table(self, first: int, last: int) -> None:
+        """Add the names of the columns and the line below them, and then the rows."""
+        self._document.add("row", first, first + 1)
+        tried = [self._lines[first], *self._lines[first + 2 : last + 1][:TRIED_ROWS]]
+        if len(self._lines[first]) < _PATTERN_CHARACTERS:
+            tried[0] = html.unescape(_INLINE.sub(_plain, tried[0]))
+        self._document.add("row", first + 2, last, heading_of([barred(line) for line in tried]))
 
 
 def _plain(mark: re.Match[str]) -> str:

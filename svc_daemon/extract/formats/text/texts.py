@@ -1,7 +1,6 @@
 """Plain text, source code and JSON, with the line numbers of the file."""
 
 import re
-from collections.abc import Sequence
 from contextlib import suppress
 
 from svc_daemon.core.text import encodings
@@ -9,7 +8,7 @@ from svc_daemon.core.text.charsets import decode_declared
 from svc_daemon.core.text.chunking import Document
 from svc_daemon.core.text.media_types import holds_text, marked_encoding
 from svc_daemon.extract import documents
-from svc_daemon.extract.builders import HEADING_CHARACTERS, LineDocument, find_header_title
+from svc_daemon.extract.builders import LineDocument, find_header_title
 from svc_daemon.extract.formats import Given
 
 #: Only this many leading bytes show whether text has two bytes for each character.
@@ -40,7 +39,6 @@ _NAMES = {
 _ESCAPE = re.compile(r"\\(?:u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|(.))")
 #: Letters of escape sequences that stand for control characters. Others stand for themselves, as in JSON5.
 _CONTROL_LETTERS = frozenset("bfnrtv0")
-_NUMBER = re.compile(r"[-+]?[\d.,:/ %]+")
 
 
 def decode(data: bytes, declared: str = "") -> tuple[str, tuple[str, ...]]:
@@ -124,16 +122,3 @@ def _unescape(escape: re.Match[str]) -> str:
         # Replace control characters, since a line break would change the numbers of later lines.
         return chr(int(single, 16)) if int(single, 16) >= ord(" ") else " "
     return " " if plain in _CONTROL_LETTERS else plain
-
-
-def column_heading(cells: Sequence[str]) -> str | None:
-    """Join the first row's cells to a heading. Returns None if the cells are data, not names.
-
-    The first column may have no name, and neither may columns after the last name.
-    """
-    names = [" ".join(cell.split()) for cell in cells]
-    while names and not names[-1]:
-        names.pop()
-    is_header = len(names) > 1 and all(names[1:]) and not any(_NUMBER.fullmatch(name) for name in names)
-    heading = ", ".join(names)
-    return heading if is_header and len(heading) <= HEADING_CHARACTERS else None

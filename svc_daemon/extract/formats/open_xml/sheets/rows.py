@@ -7,8 +7,7 @@ from svc_daemon.extract import documents
 from svc_daemon.extract.builders import FlowDocument
 from svc_daemon.extract.formats.open_xml.sheets.cells import SheetRow
 from svc_daemon.extract.formats.open_xml.sheets.notes import Comment
-from svc_daemon.extract.formats.text.texts import column_heading
-from svc_daemon.extract.tables import REPEATED_CHARACTERS
+from svc_daemon.extract.tables import REPEATED_CHARACTERS, column_heading
 
 #: A longer run of empty cells within a row is written as one.
 _GAP = 50

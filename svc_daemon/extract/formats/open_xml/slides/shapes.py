@@ -207,7 +207,7 @@ class SlideShapes:
                 for cell in row.iterchildren(qname("a:tc"))
                 if not {cell.get("hMerge"), cell.get("vMerge")} & {"1", "true"}
             ]
-            self._flow.add_row(layout.lay_out(cells))
+            self._flow.add_row(layout.lay_out(cells), layout)
 
     def _add_graphics(self, element: Any, part: str) -> None:
         for child in element:

@@ -100,6 +100,8 @@ class _Walker:
         #: Text that continues in the next paragraph: a large first letter, or a paragraph whose end was deleted.
         self._carried = ""
         self._depth = 0
+        #: The table whose row has the nested tables that are read.
+        self._table: object = None
 
     def add_story(self, part: str, root: Any, element: Any) -> None:
         """Add the blocks of a part."""
@@ -234,10 +236,12 @@ class _Walker:
                 cells.append(TableCell(text, width))
             tables += nested
             column += width
-        self._flow.add_row(layout.lay_out(cells))
+        outer, self._table = self._table, self._table or layout
+        self._flow.add_row(layout.lay_out(cells), self._table)
         attached, self._runs.attached = self._runs.attached, []
         for table in tables:
             self._walk_deeper([table])
+        self._table = outer
         self._add_attached(attached)
 
     def read_cell(self, cell: Any, above: dict[int, str], column: int) -> tuple[str | None, int, list[Any]]:
