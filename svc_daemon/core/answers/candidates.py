@@ -284,10 +284,9 @@ class Asked(Question):
             said = _KEY_END.split(said, maxsplit=1)[-1]
         return stems_of(said) <= self.words
 
-    def is_of_another(self, scored: Scored) -> bool:
-        """Return whether a statement is about another thing than asked: of another kind, order, name or year."""
-        statement = scored.statement
-        is_other = self.is_out_of_order(statement) or self.is_longer(statement) or self._is_of_another_year(scored)
+    def is_of_another(self, statement: Statement) -> bool:
+        """Return whether a statement is about another thing than asked: of another order, name or kind."""
+        is_other = self.is_out_of_order(statement) or self.is_longer(statement)
         return is_other or any(
             self._names_another(statement, *need.value.rpartition(" ")[::2])
             for need in self.needs
@@ -303,7 +302,7 @@ class Asked(Question):
         is_row = statement.kind in ("row", "record") and re.search(cell, (*statement.around, "")[0].lower())
         return f"{name} {kind}" not in low and bool(is_row or (is_familiar(kind) and re.search(others, text)))
 
-    def _is_of_another_year(self, scored: Scored) -> bool:
+    def is_of_another_year(self, scored: Scored) -> bool:
         """Return whether a statement lacks a year that is asked about, and its document is called by another one."""
         years = (need for need in self.needs if _YEAR.fullmatch(need.text))
         named = set(_YEAR.findall(self.passages[scored.passage].title.rpartition("/")[2]))

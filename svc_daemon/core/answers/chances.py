@@ -224,7 +224,8 @@ class Judge:
         if (
             statement.text.rstrip().endswith("?")
             or asked.is_repeated(scored)
-            or asked.is_of_another(scored)
+            or asked.is_of_another(statement)
+            or asked.is_of_another_year(scored)
             or self.blank[at]
             or share < self.most_blank
         ):

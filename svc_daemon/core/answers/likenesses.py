@@ -202,6 +202,8 @@ _OPPOSED = (
     "bronze platinum, bronze / gold silver platinum, platinum / gold silver bronze "
 )
 OPPOSITES = [tuple(frozenset(map(stem_of, side.split())) for side in pair.split("/")) for pair in _OPPOSED.split(",")]
+#: Words with so many letters in common at the beginning, and no more than some others, are of one root.
+_ROOT, _MOST_APART = 5, 4
 
 
 @cache
@@ -217,3 +219,9 @@ def _likes() -> dict[str, frozenset[str]]:
 def likes_of(stem: str) -> frozenset[str]:
     """Return the stems of the words that people use for this one, and itself."""
     return _likes().get(stem, frozenset((stem,)))
+
+
+def are_of_one_root(one: str, other: str) -> bool:
+    """Return whether two stems differ only in their endings: "invigilat" and "invigilator"."""
+    root = max(_ROOT, max(len(one), len(other)) - _MOST_APART)
+    return len(one) >= root and one[:root] == other[:root]

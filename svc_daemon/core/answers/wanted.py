@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Iterator
 
 from svc_daemon.core.answers.candidates import Asked, Scored
-from svc_daemon.core.answers.likenesses import OPPOSITES, likes_of
+from svc_daemon.core.answers.likenesses import OPPOSITES, are_of_one_root, likes_of
 from svc_daemon.core.answers.lines import EMPTY, PAIR
 from svc_daemon.core.answers.particulars import TITLES, is_in
 from svc_daemon.core.answers.quantities import UNITS, Quantity
@@ -103,10 +103,6 @@ _TITLE_STEMS = frozenset(map(stem_of, TITLES))
 _NEAR = 3
 
 
-#: Words with so many letters in common at the beginning, and no more than some others, are of one root.
-_ROOT, _MOST_APART = 5, 4
-
-
 class Wanted:
     """What a question asks for, and its words that count."""
 
@@ -199,7 +195,7 @@ class Wanted:
         first = [stem for stem in self.first if stem not in self.named]
         own = sum(stem in stems for stem in first) + sum(is_in(need, reading_of(name)) for need in self.needs)
         likes = sum(
-            not self.likes[stem].isdisjoint(stems) or any(_are_of_one_root(stem, other) for other in stems)
+            not self.likes[stem].isdisjoint(stems) or any(are_of_one_root(stem, other) for other in stems)
             for stem in first
         )
         return 2 * own + likes + (not self.counts.isdisjoint(stems))
@@ -247,9 +243,3 @@ class Wanted:
     def is_opposed(self, stems: Collection[str]) -> bool:
         """Return whether a statement has only the opposite of a word of the question: "maximum" for "minimum"."""
         return any(side.isdisjoint(stems) and not other.isdisjoint(stems) for side, other in self.opposites)
-
-
-def _are_of_one_root(one: str, other: str) -> bool:
-    """Return whether two stems differ only in their endings: "invigilat" and "invigilator"."""
-    root = max(_ROOT, max(len(one), len(other)) - _MOST_APART)
-    return len(one) >= root and one[:root] == other[:root]
