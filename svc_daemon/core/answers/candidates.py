@@ -15,7 +15,7 @@ from svc_daemon.core.answers.passages import ASKS_FOR_NUMBER, Passage, chance_of
 from svc_daemon.core.answers.questions import Question
 from svc_daemon.core.answers.statements import Statement, reading_of
 from svc_daemon.core.text.sentences import Span
-from svc_daemon.core.text.words import stem_of, stems_of, words_of
+from svc_daemon.core.text.words import parts_of, stem_of, stems_of, words_of
 
 #: Added to a sentence's score if it has the number or definition that the question asks for; subtracted if the sentence
 #: is a question or heading.
@@ -231,9 +231,14 @@ class Asked(Question):
             (self.wants_number and any(map(str.isdigit, text)))
             + bool(self.definition.match(text))
             # "tenant: Ruiz" rather than "The tenant may keep one cat."
-            + (statement.kind == "field" and stems_of(statement.text.partition(":")[0]) <= self.words)
+            + (statement.kind == "field" and self.has_key_of(statement))
             - ((len(text.split()) < FEWEST_WORDS and statement.kind == "prose") or text.endswith(("?", ":")))
         )
+
+    def has_key_of(self, statement: Statement) -> bool:
+        """Return whether the question has all words that a form's line begins with, and so asks for its value."""
+        key = _KEY_END.split(statement.text, maxsplit=1)[0]
+        return stems_of(" ".join(parts_of(key)) or key) <= self.words
 
     def with_heading(self, statement: Statement) -> Statement:
         """Return the statement with its heading, if this says when or in which version, as asked."""

@@ -18,7 +18,7 @@ from svc_daemon.core.answers.particulars import Need, is_in
 from svc_daemon.core.answers.passages import chance_of
 from svc_daemon.core.answers.statements import LABEL, Statement, reading_of
 from svc_daemon.core.answers.wanted import Wanted
-from svc_daemon.core.text.words import STOP_WORDS, stem_of, stems_of, words_of
+from svc_daemon.core.text.words import STOP_WORDS, parts_of, stem_of, words_of
 
 #: What each feature of a statement adds to its score. All are 0 to 1, but the places are counted. The question's words
 #: that count are those that name nothing, by how rare they are in English and among the candidates; words that people
@@ -311,7 +311,7 @@ class Judge:
             yield "key", max(_part(key, wanted.like) for key in keys)
             yield "key_first", max(_part(key, wanted.like_first) for key in keys)
         if statement.kind == "field":
-            yield "named_field", float(stems_of(statement.text.partition(":")[0]) <= self.asked.words)
+            yield "named_field", float(self.asked.has_key_of(statement))
 
     def _is_another(self, scored: Scored) -> bool:
         """Return whether a row lacks a name that another row of its document has."""
@@ -337,7 +337,8 @@ def _keys_of(statement: Statement) -> list[str]:
 
 
 def _stems(text: str) -> list[str]:
-    return [stem_of(word) for word in _PLAIN_WORD.findall(text.lower()) if word not in STOP_WORDS]
+    parts = " ".join(parts_of(text)) or text
+    return [stem_of(word) for word in _PLAIN_WORD.findall(parts.lower()) if word not in STOP_WORDS]
 
 
 def _part(stems: Sequence[str], among: Collection[str]) -> float:

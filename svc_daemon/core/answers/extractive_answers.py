@@ -210,7 +210,8 @@ def _choose_best(asked: Asked, passages: Sequence[Passage], scored: Sequence[Sco
     for each in scored:
         if best > 0 and each.worth < WORTHY_OF_MORE * best:
             break
-        cost = cost_of(passages[each.passage].text, each.span, fences[each.passage])
+        is_named = each.statement.kind == "field" and asked.has_key_of(each.statement)
+        cost = 0.0 if is_named else cost_of(passages[each.passage].text, each.span, fences[each.passage])
         best = max(best, each.worth - cost)
         costed.append(replace(each, worth=each.worth - cost, is_prose=not cost))
     chosen: list[Scored] = []

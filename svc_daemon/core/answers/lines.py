@@ -37,6 +37,8 @@ FIELD = re.compile(
 )
 #: A form's line that no prose has: a quoted name, or spaces before its value.
 SET_APART = re.compile(r"[ \t]*(?:\"[^\"\n]+\":|[^:=\n]{1,48}(?::[ \t]{2,}|[ \t]+=[ \t]|[ \t]*\.{3,})\S)")
+#: A setting of a program, which stands among comments: `retries = 20`, also as one that is commented out.
+SETTING = re.compile(r"[ \t]*[#;]?[ \t]*[A-Za-z_][\w.-]*[ \t]*=[ \t]*[^\s=]\S*[ \t]*$")
 #: A whole object of JSON in one line, and the pairs in it.
 OBJECT = re.compile(r"[ \t]*\{[ \t]*\"[^\"\n]+\":[^\n]*\}[ \t]*,?[ \t]*")
 PAIR = re.compile(r"\"([^\"\n]+)\":[ \t]*(\"[^\"\n]*\"|\[[^\]\n]*\]|[^,{}\n]+)")

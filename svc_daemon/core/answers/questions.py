@@ -17,7 +17,7 @@ from svc_daemon.core.answers.quantities import UNITS, without_names
 from svc_daemon.core.answers.readings import DAY_NAMES, MONTHS, Reading, label_of
 from svc_daemon.core.answers.statements import Statement, reading_of
 from svc_daemon.core.text.languages import common_in
-from svc_daemon.core.text.words import STOP_WORDS, stem_of, stems_of, words_of
+from svc_daemon.core.text.words import STOP_WORDS, parts_of, stem_of, stems_of, words_of
 
 #: The weight of words in what a statement belongs to, compared to words in the statement itself.
 CONTEXT_SHARE = 0.5
@@ -217,7 +217,8 @@ class Question:
         self.question = question.lower()
         text = "\n".join(part for passage in passages for part in (*passage.chunk.headings, passage.text))
         needs = [each for each in needs_of(question) or needs_of(searched) if may_be_named(each, text)][:MOST_NAMED]
-        self.nowhere = _nowhere(self.question, f"{text} {' '.join(passage.title for passage in passages)}".lower())
+        told = (text, *parts_of(text), *(passage.title for passage in passages))
+        self.nowhere = _nowhere(self.question, " ".join(told).lower())
         self.needs = needs + _names_known(question, needs, text) + _variants(question, needs, self.nowhere)
         #: Whether the title of the best passage has a near-twin, or words of the question tell one from its twins.
         self.has_twins, self.told = told_by_titles(question, self.needs, [each.title for each in passages])

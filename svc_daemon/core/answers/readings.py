@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from svc_daemon.core.answers.passages import is_familiar
 from svc_daemon.core.answers.quantities import UNITS, Bounds, Quantity, bounds_in
-from svc_daemon.core.text.words import STOP_WORDS, stem_of
+from svc_daemon.core.text.words import STOP_WORDS, parts_of, stem_of
 
 #: Dashes that mean the same before and between numbers.
 _DASHES = str.maketrans(dict.fromkeys("‐‑‒–—−﹣－", "-") | {"⁄": "/"})  # noqa: RUF001
@@ -118,7 +118,7 @@ class Reading:
     @cached_property
     def words(self) -> frozenset[str]:
         """Return the stems of the words. Compounds of capitalized words, such as North-East, are only found whole."""
-        words = set(_COMPOUND.findall(self.text))
+        words = {*_COMPOUND.findall(self.text), *(word for name in parts_of(self.text) for word in name.split())}
         found = set(map(stem_of, words))
         for word in words:
             if not word.isalnum():

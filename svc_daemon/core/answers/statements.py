@@ -20,6 +20,7 @@ from svc_daemon.core.answers.lines import (
     OPTION,
     PAIR,
     SET_APART,
+    SETTING,
     STAMP,
     FormLine,
     aligned_in,
@@ -241,7 +242,7 @@ class _Structure:
     def goes_on(self, at: int) -> bool:
         """Return whether a line goes on with the paragraph above it, and begins no table, list or form."""
         line = self.texts[at]
-        if not line.strip() or self.cells(line) or ITEM.match(line) or OBJECT.fullmatch(line):
+        if not line.strip() or self.cells(line) or any(each.match(line) for each in (ITEM, SETTING, OBJECT)):
             return False
         beside = (self.texts[place] for place in (at - 1, at + 1) if place < len(self.lines))
         is_field = field_of(line) and (SET_APART.match(line) or any(map(SET_APART.match, filter(field_of, beside))))
@@ -252,8 +253,8 @@ class _Structure:
 
     def stands_alone(self, at: int, size: int) -> bool:
         """Return whether nothing is beside some lines; a single one with several sentences is a paragraph."""
-        if size == 1 and _SENTENCES.search(self.texts[at]):
-            return False
+        if size == 1 and (SETTING.match(self.texts[at]) or _SENTENCES.search(self.texts[at])):
+            return SETTING.match(self.texts[at]) is not None
         before = at == 0 or not self.texts[at - 1].strip()
         return before and (at + size >= len(self.lines) or not self.texts[at + size].strip())
 

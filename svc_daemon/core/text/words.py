@@ -8,6 +8,8 @@ import unicodedata
 from functools import lru_cache
 
 _WORD = re.compile(r"\w+")
+_CAMEL = re.compile(r"(?<![^\W_])[^\W\d_]*[a-z][A-Z]\w*")
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 #: English words that are in almost every chunk. They include the parts of `don't`, `it's` and the like.
 _STOP_WORDS = (
@@ -63,6 +65,11 @@ def stem_of(word: str) -> str:
 def words_of(text: str) -> list[str]:
     """Split a text into words and numbers, in lower case."""
     return _WORD.findall(unicodedata.normalize("NFC", text).lower())
+
+
+def parts_of(text: str) -> list[str]:
+    """Return the parts of a text's names in camel case: "Rate Limit Burst" for `RateLimitBurst`."""
+    return [_HUMP.sub(" ", name) for name in _CAMEL.findall(text)]
 
 
 def stems_of(text: str) -> frozenset[str]:

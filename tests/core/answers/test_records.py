@@ -44,6 +44,11 @@ MEETING = "Minutes of the 2022 meeting. Minutes of 2021 were approved.\n\nChair:
 #: Only the first letter of "Comments" is among the words that say what a document is about.
 OWNERS = "We met. " * 36 + "In spring, Comments on the lift.\nRoof of building A: 300 euros."
 ELIDED = "It is what the c'est means here. Roof of building A: 300 euros."
+JOURNAL = "[Journal]\n#RateLimitIntervalSec=30s\n#RateLimitBurst=10000\n#LineMax=48K\n"
+RETRIES = (
+    "# The program can wait between two tries of what failed; set waitretry to the seconds it may wait\n"
+    "# at most, and note that it waits longer each time.\n#waitretry = 10\n\n# How deep to descend.\nreclevel = 5\n"
+)
 COLUMNS = dict.fromkeys((RAGGED, SHORT), ("name, price, stock, colour",)) | {
     TANKS: ("day, tank, temp_c, fat",),
     EXAMS: ("date, subject, paper, candidates, invigilator",),
@@ -103,6 +108,9 @@ CASES = [
         "When was Beetlex sprayed on Mill Piece?",
         "17 April,Mill Piece,Beetlex,2 (day | field | product | wind) [1]",
     ),
+    (JOURNAL, "journald rate limit burst", "RateLimitBurst=10000 [1]"),
+    (RETRIES, "waitretry in backup", "waitretry = 10 [1]"),
+    (RETRIES, "backup reclevel default", "reclevel = 5 [1]"),
     # Its title has another year.
     (MEETING, "who was the chair of the meeting in 2021", ""),
     (MEETING, "who was the chair of the meeting in 2022", "Chair: Ada Moe. [1]"),
