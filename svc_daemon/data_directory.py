@@ -84,7 +84,8 @@ def make_folders(files: DataFiles) -> None:
         # An existing directory may be accessible to others.
         files.root.chmod(0o700)
     except OSError as error:
-        raise StorageError(f"Can't make the folder {error.filename}: {error.strerror}.") from error
+        way = "Set SVC_DATA_DIR to a folder that this user may write."
+        raise StorageError(f"Can't make the folder {error.filename}: {error.strerror}. {way}") from error
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 import errno
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,22 +20,22 @@ NO_LINK: int = getattr(os, "O_NOFOLLOW", 0)
 
 def data_dir(environ: Mapping[str, str]) -> Path:
     """Return the daemon's data directory: `SVC_DATA_DIR`, else the platform's user data directory."""
-    return _folder(environ, "SVC_DATA_DIR", platformdirs.user_data_dir(APP))
+    return _folder(environ, "SVC_DATA_DIR", platformdirs.user_data_dir, ".local/share")
 
 
 def config_dir(environ: Mapping[str, str]) -> Path:
     """Return the directory of settings and stored keys: `SVC_CONFIG_DIR`, else the user's config directory."""
-    return _folder(environ, "SVC_CONFIG_DIR", platformdirs.user_config_dir(APP))
+    return _folder(environ, "SVC_CONFIG_DIR", platformdirs.user_config_dir, ".config")
 
 
 def state_dir(environ: Mapping[str, str]) -> Path:
     """Return the directory of the command line's own state: `SVC_STATE_DIR`, else the user's state directory."""
-    return _folder(environ, "SVC_STATE_DIR", platformdirs.user_state_dir(APP))
+    return _folder(environ, "SVC_STATE_DIR", platformdirs.user_state_dir, ".local/state")
 
 
 def is_default_data_dir(environ: Mapping[str, str]) -> bool:
     """Whether this is the default installation. Only the default installation listens on the well-known port."""
-    return data_dir(environ) == Path(platformdirs.user_data_dir(APP)).absolute()
+    return data_dir(environ) == data_dir({})
 
 
 def open_own(path: Path, flags: int) -> int:
@@ -86,8 +86,15 @@ def make_folder(folder: Path) -> None:
         sync_folder(each.parent)
 
 
-def _folder(environ: Mapping[str, str], name: str, default: str) -> Path:
-    return Path(environ.get(name) or default).expanduser().absolute()
+def _folder(environ: Mapping[str, str], name: str, user_folder: Callable[[str], str], below_home: str) -> Path:
+    named = environ.get(name)
+    try:
+        return Path(named or user_folder(APP)).expanduser().absolute()
+    except RuntimeError as error:
+        if named:
+            raise FileNotFoundError(errno.ENOENT, "there is no such home folder", f"{name}={named}") from error
+        # The user has no home, as in a container: the root takes its place, which is what Docker gives such a user.
+        return Path("/", below_home, APP)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,8 @@ import fcntl
 import os
 import shutil
 import stat
+import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -81,6 +83,27 @@ def test_folder_is_taken_from_its_variable_or_the_users_default_and_is_absolute(
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     for name, (find, _) in FOLDERS.items():
         assert find({name: "~/data"}) == tmp_path / "home" / "data", name
+
+
+def test_a_user_without_a_home_has_the_root_as_one_and_needs_none_for_named_folders(tmp_path: Path) -> None:
+    """Such a user has no row in the list of users, as in a container that runs as any number."""
+    names = ", ".join(f"paths.{find.__name__}(os.environ)" for find, _ in FOLDERS.values())
+    program = f"import os; os.getuid = lambda: 54321; from svc_daemon import paths; print(*[str(e) for e in [{names}]])"
+    named = {name: str(tmp_path / name) for name in FOLDERS}
+    for environ, wanted in (
+        ({}, ["/.local/share/svc", "/.config/svc", "/.local/state/svc"]),
+        ({"HOME": ""}, ["/.local/share/svc", "/.config/svc", "/.local/state/svc"]),
+        ({"HOME": "/"}, ["/.local/share/svc", "/.config/svc", "/.local/state/svc"]),
+        (named, list(named.values())),
+    ):
+        ran = subprocess.run([sys.executable, "-c", program], env=environ, capture_output=True, text=True, check=False)
+        assert (ran.stdout.split(), ran.stderr) == (wanted, ""), environ
+
+
+def test_folder_below_a_home_that_does_not_exist_is_refused() -> None:
+    for name, (find, _) in FOLDERS.items():
+        with pytest.raises(FileNotFoundError, match=r"no such home folder.*~nobody-of-this-name/data"):
+            find({name: "~nobody-of-this-name/data"})
 
 
 def test_is_default_data_dir_accepts_the_default_folder_set_explicitly(tmp_path: Path) -> None:

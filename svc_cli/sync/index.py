@@ -19,7 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-from svc_cli.errors import NoRoom, SvcError, SyncRunning, UsageError
+from svc_cli.errors import NoRoom, SvcError, SyncRunning, UsageError, refused_by_system
 from svc_cli.private_files import lock as lock_file
 from svc_cli.transfer.contents import Fingerprint
 from svc_cli.transfer.rooted_files import Way
@@ -300,8 +300,12 @@ _path_of = attrgetter("path")
 @contextlib.contextmanager
 def hold(path: Path, what: str) -> Iterator[None]:
     """Lock an index during the block. Raises SyncRunning if another sync has locked it."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with path.with_suffix(".lock").open("a") as lock:
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        opened = path.with_suffix(".lock").open("a")
+    except OSError as error:
+        raise refused_by_system(error, "set SVC_STATE_DIR to a folder that this user may write.") from error
+    with opened as lock:
         try:
             lock_file(lock.fileno())
         except BlockingIOError as error:

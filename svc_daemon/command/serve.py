@@ -23,7 +23,7 @@ def check(listen: str | None, role: Role, faults: Path | None) -> None:
             load_certificate(settings.tls)
         if settings.has_traces:
             open_traces().close()
-    except SettingError as error:
+    except (SettingError, OSError) as error:
         exits.fail(str(error), exits.EXIT_USAGE)
 
 
@@ -31,7 +31,7 @@ def start(listen: str | None = None, role: Role = Role.ALL, faults: Path | None 
     """Run the service until SIGTERM or Ctrl-C. Exits with an error if it fails."""
     try:
         settings = Settings.from_environ(os.environ, listen, role, faults)
-    except SettingError as error:
+    except (SettingError, OSError) as error:
         exits.fail(str(error), exits.EXIT_USAGE)
     if settings.tls is None and not settings.is_loopback:
         exits.print_note(

@@ -40,6 +40,7 @@ def test_invalid_setting_fails_with_one_line_that_names_it(tmp_path: Path) -> No
         *(("SVC_LISTEN", "7820"), ("SVC_LISTEN", "example.org:80"), ("SVC_LISTEN", "127.0.0.1:99999")),
         *(("SVC_LIMIT_TAGS", "0_1"), ("SVC_LIMIT_TAGS", " 1"), ("SVC_LISTEN", "127.0.0.1:78_20")),
         *(("SVC_LIMIT_TAGS", "many"), ("SVC_LIMIT_TAGS", "-1"), ("SVC_LOG_LEVEL", "loud")),
+        ("SVC_DATA_DIR", "~nobody-of-this-name/data"),
     ):
         ended = run(tmp_path, "serve", **{name: value})
         assert (ended.exit, ended.stdout, ended.stderr.count("\n")) == (USAGE, "", 1), (name, value)

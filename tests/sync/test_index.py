@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from svc_cli.errors import UsageError
-from svc_cli.sync.index import FileRow, Index, Journaled
+from svc_cli.sync.index import FileRow, Index, Journaled, hold
 
 ROWS = [
     FileRow(5, 1, 2, 3, 4, 9, "a.md", "a.md", "one", "src_1", "src_1", "ready", None),
@@ -137,6 +137,13 @@ def test_index_of_a_newer_release_is_refused(path: Path) -> None:
         connection.execute("PRAGMA user_version = 99")
     with pytest.raises(UsageError, match="newer release"):
         Index(path)
+
+
+def test_folder_for_the_index_that_cannot_be_made_is_refused_with_the_variable_to_set(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError) as refused, hold(tmp_path / "file" / "index.db", "notes"):
+        pass
+    assert refused.value.hint == "set SVC_STATE_DIR to a folder that this user may write."
 
 
 def test_row_has_an_error_only_if_its_source_failed() -> None:

@@ -138,7 +138,9 @@ class Reading:
 
         A name may have another word in it, or be turned round ("Berg, Anna").
         """
-        places = [self.spelled.get(word) or self.spelled.get(_other_number(word)) for word in words]
+        # A name is also known by its plural, as "DVDs", or its singular.
+        others = [word[:-1] if word.endswith("s") else f"{word}s" for word in words]
+        places = [self.spelled.get(word) or self.spelled.get(other) for word, other in zip(words, others, strict=True)]
         if not all(places):
             return None
         near = range(1 - len(words), len(words) + 1)
@@ -303,11 +305,6 @@ class Reading:
                 UNITS.get(low := self.tokens[at + 1].low, low), unit
             )
         return unit
-
-
-def _other_number(word: str) -> str:
-    """Return a name's plural, as "DVDs", or its singular."""
-    return word[:-1] if word.endswith("s") else f"{word}s"
 
 
 def _on_clock(value: Decimal, unit: str) -> Quantity:

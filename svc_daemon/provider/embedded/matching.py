@@ -83,7 +83,8 @@ class Matcher:
         Each comes with its score, and whether it has all these words. Chunks with equal scores come in any order.
         `is_there` returns which of these chunks, given by their keys in the postings, have a document that is visible.
         """
-        ranked = self._ask([self._any_word(), *self._phrases(), *scope.queries()], limit, is_there)
+        phrases = [_Query.disjunction_max_query([_run(terms) for terms in runs]) for runs in self._parsed.phrases]
+        ranked = self._ask([self._any_word(), *phrases, *scope.queries()], limit, is_there)
         return [(key, score % WHOLE, score >= WHOLE) for key, score in ranked]
 
     def list_called(self, scope: Scope) -> list[int]:
@@ -180,9 +181,6 @@ class Matcher:
             for (one, other), counts in pairs
             if one and other and one != other and min(counts) <= PAIR_MOST
         ]
-
-    def _phrases(self) -> list[_Query]:
-        return [_Query.disjunction_max_query([_run(terms) for terms in runs]) for runs in self._parsed.phrases]
 
     def _list_ways(self, word: QueryWord, languages: Collection[str]) -> list[Alternative]:
         """List the ways in which a word can stand in a text, also as two words if both occur, and seldom."""

@@ -196,11 +196,7 @@ class Wording:
                 key=self.posted_as << ORDINAL_BITS | number,
                 buckets=buckets,
                 words=BARRIER.join(filter(None, (title.words, above.words, text.words))),
-                forms=_joined(title.forms, above.forms, text.forms),
+                forms=" ".join(filter(None, (title.forms, above.forms, text.forms))),
                 name=name,
                 called="" if number else name,
             )
-
-
-def _joined(*terms: str) -> str:
-    return " ".join(filter(None, terms))
