@@ -4,10 +4,11 @@ In a running cluster, changes during the check may look like damage. So the call
 the problems that were found both times.
 """
 
+import errno
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol, TypeVar
 
@@ -173,7 +174,9 @@ def _check_bytes(
     except FileNotFoundError:
         return [_broken(row, "I3", f"source {row.source_id} has no blob")]
     except OSError as error:
-        return [_broken(row, "I2", f"{blob} can't be read: {error.strerror}")]
+        problem = _broken(row, "I2", f"{blob} can't be read: {error.strerror}")
+        # Only a failing disk has lost the bytes. What the system refuses to this user may be whole.
+        return [problem if error.errno == errno.EIO else replace(problem, repair=None)]
     wrong = f"{blob} hashes to {actual}, its row has {row.sha256}"
     return [_broken(row, "I2", wrong)] if actual != row.sha256 else []
 

@@ -66,6 +66,33 @@ def test_a_repair_with_a_missing_or_empty_blob_folder_is_refused(directory: Samp
 
 
 @pytest.fixture
+def copied(directory: SampleDirectory) -> Iterator[Path]:
+    """A copy of the sample directory that belongs to a user other than root, who this process is during the test."""
+    root = Path(tempfile.mkdtemp())
+    assert directory.verify(read_data=True).is_whole  # so that all modules are imported before the user changes
+    shutil.copytree(directory.files.root, root / "data")
+    user = os.geteuid()
+    for path in (root, *root.rglob("*")):
+        os.chown(path, user or 65534, -1)
+    os.seteuid(user or 65534)
+    yield root / "data"
+    os.seteuid(user)
+    shutil.rmtree(root)
+
+
+def test_bytes_that_this_user_may_not_read_are_reported_and_never_taken_for_lost(
+    directory: SampleDirectory, copied: Path
+) -> None:
+    path = copied / "blobs" / directory.source
+    path.chmod(0)
+    verdict = verify_directory(copied, read_data=True, repair=True)
+    message = f"blob {directory.source} of source {directory.source} can't be read: Permission denied"
+    assert [(problem.message, problem.repair) for problem in verdict.findings.problems] == [(message, None)]
+    path.chmod(0o600)
+    assert verify_directory(copied, read_data=True, repair=False).is_whole
+
+
+@pytest.fixture
 def readable(directory: SampleDirectory) -> Iterator[Path]:
     """A copy of the sample directory that this process may read but not write, with a state log left by a kill."""
     root = Path(tempfile.mkdtemp())
