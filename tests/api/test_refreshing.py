@@ -5,6 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
+from svc_daemon.core.uploads.web_pages import LOGIN_WARNING
 from svc_daemon.operations.remove.setting_aside import sort_leftovers
 from svc_daemon.operations.remove.sweeping import clean_tombstones
 from svc_daemon.settings.limits import Limits
@@ -17,6 +18,7 @@ from tests.api.fixtures import MakeDaemon
 from tests.api.sites import DAY, PAGE, PDF, Site
 
 BLANK_PAGE = b"<html><body> </body></html>"
+LOGIN = b"<html><body><h1>Log in</h1><form>Password <input type=password></form></body></html>"
 NEWER = b"# Notes\n\nThe cobalt quay was built of white stone.\n"
 
 
@@ -181,6 +183,8 @@ def test_refresh_that_fails_keeps_the_old_content(
     assert expected.items() <= details_of(refresh(working, source_id), code).items()
     assert without_id(working.source(source_id)) == before
     assert blobs(working) == stored
+    if code.startswith("url_is"):
+        assert "so the old text stays" in refresh(working, source_id).json()["error"]["message"]
     if code == "url_is_web_page":
         assert body_of(refresh(working, source_id, force=True), 202)["content_type"] == "text/html"
 
@@ -242,3 +246,15 @@ def test_after_a_kill_in_the_middle_of_a_swap_the_next_start_ends_it(
     assert (again.found("ochre"), len(again.blob_names())) == ([], 1)
     source = row_of(again, page)
     assert (source.rechunk, source.valid_from, source.is_swapping) == (False, None, False)
+
+
+def test_page_that_has_become_a_login_form_keeps_its_text(working: Daemon, site: Site) -> None:
+    source_id = add_ready(working, site.url("/page"), "pages")
+    site.put("/page", LOGIN)
+    details = details_of(refresh(working, source_id), "website_analysis_failed")
+    assert details["reason"] == "login_form"
+    assert (working.found("ochre"), working.found("password")) == ([source_id], [])
+    body_of(refresh(working, source_id, force=True), 202)
+    assert working.source(source_id)["warnings"] == [LOGIN_WARNING]
+    site.put("/page", LOGIN.replace(b"Password", b"Passphrase"))
+    refresh_ready(working, source_id)

@@ -119,6 +119,7 @@ def test_table_that_places_the_parts_of_a_page_is_read_part_by_part() -> None:
     (
         ("<ol><li>a<li><p>b</p><p>c</p></ol>", ["1. a", "2. b", "c"]),
         ("<ol start=3 type=a><li>a<li value=27>b</ol>", ["c. a", "aa. b"]),
+        ("<ol type=a reversed><li>a<li>b</ol>", ["b. a", "a. b"]),
         ("<ol type=I><li>a<ol reversed start=2><li>b<li>c</ol><li>d</ol>", ["I. a", "2. b", "1. c", "II. d"]),
         ("<ol style='list-style:none'><li>a</ol><nav><ol><li>b</ol></nav>", ["a", "b"]),
         ("<ol><li><h2>Clause</h2></ol>", ["1. Clause"]),
@@ -316,3 +317,7 @@ def test_deep_and_odd_markup_ends_with_its_text() -> None:
         "<ol>" * 1000 + "<li>deep",
     ):
         assert texts(markup)[-1].endswith("deep"), markup[:20]
+
+
+def test_words_for_programs_without_frames_are_not_read() -> None:
+    assert texts("<frameset><frame src=a.html><noframes><body>No frames?</body></noframes></frameset>") == []

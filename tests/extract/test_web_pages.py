@@ -126,3 +126,25 @@ def test_web_page_without_a_main_part_is_read_without_its_menu() -> None:
     assert all(f"Port {number} | Depth {number} metres" in document.text for number in range(300))
     assert "Meaning" in document.text
     assert "Shop" not in document.text
+
+
+LOGIN = "<h1>Log in</h1><form>Name <input name=n> Password <input type=PassWord></form>"
+
+
+@pytest.mark.parametrize(
+    ("markup", "words"),
+    (
+        (f"<body>{LOGIN}", ["asks for a password"]),
+        (f"<body>{ONE}{LOGIN.replace('<form', '<form hidden style=display:none')}", []),
+        (f"<body>{LOGIN}<article><h1>Quay</h1>{MAIN}{MAIN}</article>", []),
+        ("<body><div id=app>Loading...</div><script src=a.js></script>", ["without its scripts"]),
+        ("<body><p>Closed on Monday.</p>", []),
+        ("<meta http-equiv=Refresh content='0; URL=/new'><body>This page has moved.", ["not read: /new"]),
+        (f"<meta http-equiv=refresh content='900; url=/now'><body>{ONE}", []),
+        (f"<meta http-equiv=refresh content=5><body>{ONE}", []),
+    ),
+)
+def test_web_page_that_may_be_another_than_is_meant_gives_a_warning(markup: str, words: list[str]) -> None:
+    warnings = read_page(markup).warnings
+    assert len(warnings) == len(words)
+    assert all(word in warning for word, warning in zip(words, warnings, strict=True))

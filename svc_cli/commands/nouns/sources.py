@@ -221,7 +221,10 @@ def refresh(
     ] = False,
     force: Annotated[
         bool,
-        typer.Option("--force", help="Refresh even if the URL of a page now returns a file, or the reverse."),
+        typer.Option(
+            "--force",
+            help="Refresh even if the URL of a page now returns a file or a login form, or that of a file a page.",
+        ),
     ] = False,
     dry_run: DryRunOption = False,
 ) -> Exit:

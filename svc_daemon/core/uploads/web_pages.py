@@ -2,6 +2,7 @@
 
 import html
 import re
+from collections.abc import Sequence
 
 from svc_daemon.core.text.media_types import detect, text_encoding
 from svc_daemon.errors import ServiceError
@@ -9,6 +10,8 @@ from svc_daemon.wire.light.error_codes import ErrorCode
 
 _PAGE_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 _PAGE_NAMES = (".html", ".htm", ".xhtml")
+#: The warning of a page with little text and a field for a password.
+LOGIN_WARNING = "The page asks for a password: what was read may be its login form."
 #: A `title` element contains only text, so it ends at the next tag.
 _TITLE = re.compile(r"<title\b[^>]{0,200}>([^<]+)<", re.IGNORECASE)
 
@@ -40,6 +43,13 @@ def refuse_file(head: bytes, declared: str, filename: str, bucket: str) -> None:
             "The URL is a file. Send it to files/import, or have it read as a page with force: true.",
             suggested_endpoint=f"/v1/buckets/{bucket}/files/import",
         )
+
+
+def refuse_login_form(warnings: Sequence[str], earlier: Sequence[str]) -> None:
+    """Raise 502 `website_analysis_failed` if the warnings of a page say that it has become a login form."""
+    if LOGIN_WARNING in warnings and LOGIN_WARNING not in earlier:
+        message = "The page has become a login form, so the old text stays."
+        raise ServiceError(ErrorCode.WEBSITE_ANALYSIS_FAILED, message, reason="login_form")
 
 
 def page_title(head: bytes, max_characters: int) -> str | None:

@@ -110,17 +110,13 @@ async def refresh_reading(
         await context.rate_limits.charge_bytes(key.team_id, staged.size_bytes)
         fresh = await keep(context, source, staged, got)
         try:
-            return await take_in(context, extractor, reading, fresh, got, key)
+            return await take_in(context, extractor, reading, fresh, got, key, is_sure=force)
         except ExtractionFailed as failure:
-            raise _refused(source, failure) from failure
+            code = ErrorCode.WEBSITE_ANALYSIS_FAILED if source.type == readiness.PAGE else ErrorCode.URL_FETCH_FAILED
+            message = f"The new content can't be read, so the old one stays: {failure.message}"
+            raise ServiceError(code, message, reason=str(failure.code)) from failure
         except ProviderError as error:
             raise ServiceError(ErrorCode.SEARCH_FAILED, str(error)) from error
-
-
-def _refused(source: SourceRow, failure: ExtractionFailed) -> ServiceError:
-    code = ErrorCode.WEBSITE_ANALYSIS_FAILED if source.type == readiness.PAGE else ErrorCode.URL_FETCH_FAILED
-    message = f"The new content can't be read, so the old one stays: {failure.message}"
-    return ServiceError(code, message, reason=str(failure.code))
 
 
 async def fetch_again(
@@ -142,7 +138,12 @@ async def fetch_again(
     # If the URL returns a web page instead of the earlier file, the page is usually a login form.
     was_page = media_types.find_format(source.content_type) == media_types.find_format("text/html")
     if not force and was_page != web_pages.is_web_page(staged.head, got.content_type, got.file_name):
-        refuse_other_kind(source.type, staged, got, next(iter(source.places), "{bucket}"))
+        try:
+            refuse_other_kind(source.type, staged, got, next(iter(source.places), "{bucket}"))
+        except ServiceError as error:
+            kind = "file" if was_page else "web page"
+            message = f"The URL has become a {kind}, so the old text stays; with force: true, the {kind} is read."
+            raise ServiceError(error.code, message, **error.details) from error
     return got, True
 
 
@@ -169,17 +170,17 @@ async def take_in(
     fresh: SourceRow,
     got: Fetched,
     key: KeyRow | None = None,
+    *,
+    is_sure: bool = False,
 ) -> bool:
     """Have the text of the new content take the old one's place. Returns False if a page has the same text.
 
     Many hosts send other bytes each time, such as a token in a form. A source that has no text is queued, and so is a
-    scan for a `key`, whose request can't wait for it. Raises ExtractionFailed.
+    scan for a `key`, whose request can't wait for it. Raises the errors of `read_new`.
     """
-    source, pages = reading.source, list[RecognizedPage]()
+    source = reading.source
     try:
-        extraction = None
-        if key is None or (source.status == readiness.ACTIVE and not source.in_maintenance):
-            extraction, pages = await _read(context, extractor, replace(reading, source=fresh), has_time=key is None)
+        extraction, pages = await read_new(context, extractor, replace(reading, source=fresh), key, is_sure=is_sure)
         # Lost bytes are restored, even of a page with the same text.
         is_page = source.type == readiness.PAGE and await context.blobs.blob(source.blob_name).find() is not None
         is_alike = extraction is not None and is_page and await is_read_alike(context, source, extraction)
@@ -204,20 +205,27 @@ async def take_in(
     return True
 
 
-async def _read(
-    context: Context, extractor: Extractor, reading: SourceReading, *, has_time: bool
+async def read_new(
+    context: Context, extractor: Extractor, reading: SourceReading, key: KeyRow | None, *, is_sure: bool
 ) -> tuple[Extraction | None, list[RecognizedPage]]:
     """Extract the text of new content. Returns it with the pages that were recognised for it.
 
-    Without time for a scan, returns None for its text. After a kill, all pages are recognised again.
+    For a `key`, returns None for the text of a scan, and of a source without an old text. After a kill, all pages are
+    recognised again. Raises ExtractionFailed and, unless the caller `is_sure`, the error of `refuse_login_form`.
     """
+    if key is not None and (reading.source.status != readiness.ACTIVE or reading.source.in_maintenance):
+        return None, []
     await context.upload_priority.let_uploads_go_first()
     try:
-        return await extracting.read(context, extractor, reading, awaits_recognition=True), []
+        extraction = await extracting.read(context, extractor, reading, awaits_recognition=True)
     except NeedsRecognition as needed:
-        if not has_time:
+        if key is not None:
             return None, []
         most, numbers = context.limits.ocr_pages, needed.pages
+    else:
+        if not is_sure:
+            web_pages.refuse_login_form(extraction.warnings, reading.source.warnings)
+        return extraction, []
     document = replace(extracting.stored_document(context, reading), recognized={})
     async with aclosing(extractor.recognize(document, numbers[:most])) as recognized:
         pages = [*[page async for page in recognized], *over_limit(numbers[most:], most)]

@@ -15,6 +15,7 @@ from trafilatura.settings import Document as TrafilaturaDocument
 
 from svc_daemon.core.text.charsets import decode_declared, find_declared
 from svc_daemon.core.text.chunking import Document
+from svc_daemon.core.uploads import web_pages
 from svc_daemon.extract.archives import check_entities
 from svc_daemon.extract.builders import FlowDocument, one_line
 from svc_daemon.extract.formats import Given
@@ -55,7 +56,7 @@ def find_main_part(walked: Walked, markup: str) -> Sequence[HtmlBlock]:
     fitting = [each for each in walked.extents if sums[each.end] - sums[each.start] >= sums[-1] * _FOUND_SHARE]
     if not sums[-1] or not fitting:
         return outside
-    start, end = _widen(walked, min(fitting, key=lambda each: each.end - each.start))
+    start, end = widen(walked, min(fitting, key=lambda each: each.end - each.start))
     main = [block for block in blocks[start:end] if not block.in_menu]
     # The page's main heading is often before the part.
     headings = [block for block in blocks[:start] if block.kind == "heading" and block.level == 1 and not block.in_menu]
@@ -65,7 +66,7 @@ def find_main_part(walked: Walked, markup: str) -> Sequence[HtmlBlock]:
     return main if is_enough else outside
 
 
-def _widen(walked: Walked, found: Extent) -> tuple[int, int]:
+def widen(walked: Walked, found: Extent) -> tuple[int, int]:
     """Return where the main part begins and ends, of which the smallest element with the found text is known.
 
     It has short texts too, such as prices and questions, which may be in a menu as well. So it is the whole article,
@@ -93,6 +94,13 @@ def _widen(walked: Walked, found: Extent) -> tuple[int, int]:
 
 #: If less than this share of the page is read, a warning says so.
 _WARNED_SHARE = 1 / 2
+
+#: A page with a field for a password and less text is taken for a login form.
+_FORM_CHARACTERS = 500
+#: A page with scripts and less text is shown by its scripts.
+_SHELL_CHARACTERS = 100
+#: Where a page sends its readers within ten seconds.
+_FORWARD = re.compile(r"""\s*\d?(?:\.\d*)?\s*[;,]\s*url\s*=\s*["']?([^"']+)["']?\s*""", re.IGNORECASE)
 
 #: Text in two bytes for each character has more zeros.
 _ODD_SHARE = 1 / 20
@@ -139,6 +147,14 @@ def read(given: Given) -> Document:
         size, whole = (sum(len(block.text) for block in each) for each in (blocks, walked.blocks))
         if size < whole * _WARNED_SHARE:
             flow.warn(f"Only the main part of the page was read, {size * 100 // whole} % of the text that it shows.")
+        if walked.asks_password and size < _FORM_CHARACTERS:
+            flow.warn(web_pages.LOGIN_WARNING)
+        if whole < _SHELL_CHARACTERS and page.css_first("script") is not None:
+            flow.warn("The page shows hardly any text without its scripts, which are not run.")
+        for meta in page.css("meta[http-equiv][content]"):
+            forward = _FORWARD.fullmatch(meta.attributes.get("content") or "")
+            if forward and (meta.attributes.get("http-equiv") or "").lower() == "refresh":
+                flow.warn(f"The page sends its readers on to another address, which was not read: {forward[1][:500]}")
     for block in blocks:
         block.write(flow)
     named = page.head.css_first("title") if page.head is not None else None
@@ -188,7 +204,7 @@ def _walk(flow: FlowDocument, markup: str) -> tuple[LexborHTMLParser, Walked]:
             lambda empty: empty[0] if empty[1].lower() in _VOID else f"<{empty[1]}{empty[2]}></{empty[1]}>", markup
         )
     page = LexborHTMLParser(markup)
-    root = page.body or page.css_first("noframes")
+    root = page.body
     if root is None:
         return page, Walked([], [])
     walked = walk(root, PageStyles(page, markup))

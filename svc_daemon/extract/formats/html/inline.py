@@ -28,6 +28,8 @@ class InlineText:
     def __init__(self) -> None:
         #: How many of each kind of part the text has.
         self.parts: Counter[str] = Counter()
+        #: Whether there is a field for a password.
+        self.asks_password = False
         self.pieces: list[str] = []
         #: How many links the block has that was taken last, if it had hardly any other text.
         self.links = 0
@@ -199,6 +201,7 @@ class InlineText:
         """Add what an input of a form shows."""
         attributes = node.attributes
         kind = (attributes.get("type") or "").lower()
+        self.asks_password |= kind == "password"
         if kind == "image":
             self.add_picture(node)
         elif kind in _TICKS:

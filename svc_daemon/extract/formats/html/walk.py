@@ -24,11 +24,12 @@ _ROMAN = {"i": "lowerRoman", "I": "upperRoman"}
 class OpenList:
     """A list that has begun."""
 
-    def __init__(self, tag: str, attributes: Mapping[str, str | None], *, is_unmarked: bool = False) -> None:
-        self._is_numbered = tag == "ol" and not is_unmarked
+    def __init__(self, node: LexborNode, attributes: Mapping[str, str | None], *, is_unmarked: bool) -> None:
+        self._is_numbered = node.tag == "ol" and not is_unmarked
         self._type = attributes.get("type") or "1"
         self._step = -1 if "reversed" in attributes else 1
-        self._next = _integer(attributes.get("start"), 1)
+        first = 1 if self._step > 0 else sum(item.tag == "li" for item in node.iter())
+        self._next = _integer(attributes.get("start"), first)
 
     def mark(self, value: str | None) -> str:
         """Return what is before the next item, whose number may be given; empty if it has none."""
@@ -128,6 +129,8 @@ class Walked(NamedTuple):
     hidden: Sequence[tuple[str, str]] = ()
     #: How many of each kind of part the text has.
     parts: Mapping[str, int] = {}
+    #: Whether a field for a password is seen.
+    asks_password: bool = False
 
 
 def walk(root: LexborNode, styles: PageStyles) -> Walked:
@@ -173,7 +176,8 @@ class _PageWalk:
 
     def finish(self) -> Walked:
         self._flush()
-        return Walked(self._sinks[0], self._extents, self._seen.hidden, self._text.parts)
+        text = self._text
+        return Walked(self._sinks[0], self._extents, self._seen.hidden, text.parts, text.asks_password)
 
     def add_text(self, text: str) -> None:
         if self._seen.reason:
@@ -253,7 +257,7 @@ class _PageWalk:
             is_unmarked = self._menus > 0 or (style is not None and style.is_unmarked)
             if style is not None and style.numbering:
                 attributes = {**attributes, "type": style.numbering}
-            self._lists.append(OpenList(tag, attributes, is_unmarked=is_unmarked))
+            self._lists.append(OpenList(node, attributes, is_unmarked=is_unmarked))
         elif tag in _ITEMS:
             self._marker = self._lists[-1].mark(attributes.get("value")) if self._lists and tag == "li" else ""
         self._code += tag in _CODE
