@@ -217,8 +217,7 @@ class Question:
         self.question = question.lower()
         text = "\n".join(part for passage in passages for part in (*passage.chunk.headings, passage.text))
         needs = [each for each in needs_of(question) or needs_of(searched) if may_be_named(each, text)][:MOST_NAMED]
-        told = (text, *parts_of(text), *(passage.title for passage in passages))
-        self.nowhere = _nowhere(self.question, " ".join(told).lower())
+        self.nowhere = _nowhere(self.question, " ".join((text, *(passage.title for passage in passages))))
         self.needs = needs + _names_known(question, needs, text) + _variants(question, needs, self.nowhere)
         #: Whether the title of the best passage has a near-twin, or words of the question tell one from its twins.
         self.has_twins, self.told = told_by_titles(question, self.needs, [each.title for each in passages])
@@ -359,7 +358,8 @@ class Question:
 
 
 def _nowhere(question: str, text: str) -> frozenset[str]:
-    """Return the words of a question which a text, in lower case, doesn't have, nor what people use for them."""
+    """Return the words of a question which a text doesn't have, nor what people use for them."""
+    text = " ".join((text, *parts_of(text))).lower()
     stems = set(map(stem_of, set(words_of(text))))
     common = STOP_WORDS | common_in(question)
     words = (word for word in words_of(question) if word.isalpha() and len(word) > 1 and word not in common)

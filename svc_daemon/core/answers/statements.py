@@ -255,8 +255,8 @@ class _Structure:
         """Return whether nothing is beside some lines; a single one with several sentences is a paragraph."""
         if size == 1 and (SETTING.match(self.texts[at]) or _SENTENCES.search(self.texts[at])):
             return SETTING.match(self.texts[at]) is not None
-        before = at == 0 or not self.texts[at - 1].strip()
-        return before and (at + size >= len(self.lines) or not self.texts[at + size].strip())
+        beside = (self.texts[place] for place in (at - 1, at + size) if 0 <= place < len(self.lines))
+        return not any(map(str.strip, beside))
 
     def make(self, span: Span, kind: str, around: Sequence[str] = (), heads: str = "") -> Statement:
         # What heads a row's filled cells is around it; what heads empty ones says nothing of it.
