@@ -242,7 +242,7 @@ class _Structure:
     def goes_on(self, at: int) -> bool:
         """Return whether a line goes on with the paragraph above it, and begins no table, list or form."""
         line = self.texts[at]
-        if not line.strip() or self.cells(line) or any(each.match(line) for each in (ITEM, SETTING, OBJECT)):
+        if not line.strip() or self.cells(line) or ITEM.match(line) or SETTING.match(line) or OBJECT.fullmatch(line):
             return False
         beside = (self.texts[place] for place in (at - 1, at + 1) if place < len(self.lines))
         is_field = field_of(line) and (SET_APART.match(line) or any(map(SET_APART.match, filter(field_of, beside))))
@@ -253,10 +253,9 @@ class _Structure:
 
     def stands_alone(self, at: int, size: int) -> bool:
         """Return whether nothing is beside some lines; a single one with several sentences is a paragraph."""
-        if size == 1 and (SETTING.match(self.texts[at]) or _SENTENCES.search(self.texts[at])):
-            return SETTING.match(self.texts[at]) is not None
+        is_prose = size == 1 and _SENTENCES.search(self.texts[at]) is not None
         beside = (self.texts[place] for place in (at - 1, at + size) if 0 <= place < len(self.lines))
-        return not any(map(str.strip, beside))
+        return bool(SETTING.match(self.texts[at])) or not (is_prose or any(map(str.strip, beside)))
 
     def make(self, span: Span, kind: str, around: Sequence[str] = (), heads: str = "") -> Statement:
         # What heads a row's filled cells is around it; what heads empty ones says nothing of it.
