@@ -30,6 +30,9 @@ PACED_CODES = frozenset({"upload_rate_limited", "quota_exceeded"})
 #: Longest time that the waits of one create for a rate limit may take together: it ends even if the service never lets
 #: the create pass.
 LONGEST_TURN_S = 900.0
+#: Longest time that the waits for the same request of another client may take together, such as a fetch from a slow
+#: host. They don't count as attempts either.
+LONGEST_RUN_S = 60.0
 #: Waits up to this are short.
 SHORT_WAIT_S = 5.0
 #: The longest pause after which a waiting thread looks whether it is to stop.
@@ -171,8 +174,9 @@ class Attempts:
 
     def pause(self, error: SvcError) -> None:
         """Wait after a failed attempt. Raises the error if there is no further attempt, or `stopped` is set."""
-        self._made += 1
         asked_s = wait_s(error)
+        is_running = isinstance(error, ApiError) and error.code == "request_in_progress" and asked_s is not None
+        self._made += not (is_running and self._asked_s < LONGEST_RUN_S)
         delay_s = self._policy.delay_s(self._made, asked_s) if may_pass(error) else None
         if asked_s and may_pass(error) and self._made < self._policy.attempts:
             self.accept(error, asked_s, self._policy.longest_wait_s)

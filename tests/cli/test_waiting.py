@@ -4,19 +4,23 @@ import json
 import random
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from http.client import HTTPMessage
+from threading import Event
 from typing import Any, Self
 from unittest.mock import Mock
 from urllib.parse import parse_qs
 
 import pytest
 
+from svc_cli.client import retries
 from svc_cli.client.api import Client
 from svc_cli.client.events import EventFollower
 from svc_cli.client.retries import CreatePacer, RetryPolicy, Stopped, is_worth_retrying, parse_retry_after
 from svc_cli.client.waiting import Watch, look_up, wait_and_look_up, wait_until_settled
 from svc_cli.commands.nouns import events
-from svc_cli.errors import NetworkFailed, WaitTimedOut
+from svc_cli.deadlines import Deadline
+from svc_cli.errors import ApiError, NetworkFailed, WaitTimedOut
 from svc_daemon.core.access.rate_limits import TokenBucket
 from tests.cli.odd_servers import OddServer
 from tests.cli.terminals import Json, RunSvc
@@ -137,6 +141,21 @@ def test_retry_delays_double_with_jitter_and_follow_retry_after() -> None:
     for delay_s, full_s in zip(delays[:3], (0.2, 0.4, 0.8), strict=True):
         assert delay_s is not None
         assert full_s / 2 <= delay_s <= full_s
+
+
+@pytest.mark.parametrize(("longest_s", "pauses"), ((60.0, 30), (0.05, 7)))
+def test_waits_for_the_same_request_of_another_client_are_no_attempts(
+    longest_s: float, pauses: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retries, "LONGEST_RUN_S", longest_s)
+    running = {"code": "request_in_progress", "retryable": True, "details": {"retry_after_seconds": 0.01}}
+    attempts = retries.Attempts(RetryPolicy(attempts=3, first_delay_s=0.001), Deadline(None), Event())
+    made = 0
+    with suppress(ApiError):
+        while made < 30:
+            attempts.pause(ApiError(409, {**running, "message": "Running."}, "req_1"))
+            made += 1
+    assert made == pauses
 
 
 @pytest.mark.parametrize(
