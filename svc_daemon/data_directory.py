@@ -109,6 +109,24 @@ def lock_directory(files: DataFiles) -> Iterator[None]:
         yield
 
 
+def hand_over(files: DataFiles, owner: os.stat_result | None = None) -> None:
+    """Give what root has made in the data directory to the user of the service, who could not open it otherwise.
+
+    That is the owner of the state database, unless another is given.
+    """
+    if os.geteuid() != 0 or (owner is None and not has_state(files)):
+        return
+    owner = owner or files.state.stat()
+    for _, folders, names, descriptor in os.fwalk(files.root) if owner.st_uid else ():
+        for name in (*folders, *names):
+            # A running daemon may have removed it.
+            with suppress(FileNotFoundError):
+                found = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+                # A second name could be that of a file elsewhere.
+                if found.st_uid == 0 and (stat.S_ISDIR(found.st_mode) or found.st_nlink == 1):
+                    os.chown(name, owner.st_uid, owner.st_gid, dir_fd=descriptor, follow_symlinks=False)
+
+
 def has_state(files: DataFiles) -> bool:
     """Return whether a state database exists. An empty file does not count.
 

@@ -265,11 +265,14 @@ def _exit_of(status: int) -> int:
 
 def _saved(made: JsonMapping, as_json: bool) -> JsonMapping:
     """Store the key as the admin key of `svc` on this machine."""
+    from svc_daemon.data_directory import hand_over
     from svc_daemon.operations.installations import write_secret
 
-    path = DataFiles(data_dir(os.environ)).admin_key
+    files = DataFiles(data_dir(os.environ))
+    path = files.admin_key
     try:
         write_secret(path, made["key"]["key"])
+        hand_over(files)
     except OSError as error:
         message = f"{path} can't be written ({error.strerror}); nobody has seen {made['key']['id']}."
         exits.refuse("svc_file_refused", message, exits.EXIT_USAGE, as_json, hint="Repair that and ask again.")

@@ -23,6 +23,7 @@ from svc_daemon.data_directory import (
     DirectoryLocked,
     DirectoryRefused,
     NoDirectory,
+    hand_over,
     has_state,
     lock_directory,
     make_folders,
@@ -134,6 +135,7 @@ def _run_offline(files: DataFiles, errand: Errand, cluster: ClusterSettings | No
         return database.write(lambda connection: errand.verb(connection, make_ids))
     finally:
         database.close()
+        hand_over(files)
 
 
 def _find_daemon(files: DataFiles) -> _DaemonAddress | None:

@@ -28,7 +28,7 @@ from typing import Any
 
 from svc_daemon.core.ids import Ids
 from svc_daemon.core.problems import Problem
-from svc_daemon.data_directory import NotEmpty, OpenFolder, lock_directory, make_folders
+from svc_daemon.data_directory import NotEmpty, OpenFolder, hand_over, lock_directory, make_folders
 from svc_daemon.databases.contract import Connection
 from svc_daemon.databases.sqlite import SqliteDatabase, open_copy
 from svc_daemon.errors import StorageError
@@ -130,6 +130,7 @@ def restore(backup: Backup, files: DataFiles, options: RestoreOptions) -> Restor
     _make_folders_unless_filled(files, origin)
     with ExitStack() as stack:
         stack.enter_context(lock_directory(files))
+        stack.callback(hand_over, files, files.root.stat())
         made = DataFiles(files.restoring)
         root, source = (stack.enter_context(OpenFolder(path)) for path in (files.root, backup.path))
         has_begun = _has_begun(files, root, origin)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from svc_daemon.data_directory import DirectoryLocked, NoDirectory, has_state, lock_directory, make_folders
+from svc_daemon.data_directory import DirectoryLocked, NoDirectory, hand_over, has_state, lock_directory, make_folders
 from svc_daemon.operations.installations import refuse_lost_state
 from svc_daemon.paths import DataFiles
 from svc_daemon.server.engines import choose_engines, open_sqlite
@@ -86,6 +86,7 @@ def upgrade(files: DataFiles) -> UpgradeReport:
         pending = list_pending(files.state)
         make_folders(files)
         open_sqlite(files, lambda _: None).close()
+        hand_over(files)
         return _report(files, pending, is_done=bool(pending))
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from svc_daemon.core.access.urls import AddressPolicy
 from svc_daemon.core.problems import MANY_FILES, Problem
-from svc_daemon.data_directory import NoDirectory, has_state, lock_directory, make_folders
+from svc_daemon.data_directory import NoDirectory, hand_over, has_state, lock_directory, make_folders
 from svc_daemon.databases.contract import Connection
 from svc_daemon.databases.sqlite import log_bytes, open_copy
 from svc_daemon.errors import StorageError
@@ -108,6 +108,7 @@ def verify_directory(root: Path, *, read_data: bool, repair: bool) -> Verdict:
                 " nothing was repaired. Is a volume not mounted? Mount it, or restore a backup."
             )
         repaired = asyncio.run(repair_in(files, findings.problems))
+        hand_over(files)
         return Verdict(str(root), check_files(files, read_data=read_data) if repaired else findings, repaired)
 
 
