@@ -1,15 +1,19 @@
 """Tables: the names of their columns, and the texts of rows whose cells span others, every one in its own column."""
 
 import re
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
+from typing import Generic, NamedTuple, TypeVar
 
-from svc_daemon.core.answers.lines import are_heads, is_form
+from svc_daemon.core.answers.lines import are_heads, are_years, is_form
 
 #: Longer headings become paragraphs, because every chunk repeats its headings.
 HEADING_CHARACTERS = 200
 #: So many rows show whether the first one has the names of the columns.
 TRIED_ROWS = 50
+#: So many rows of titles may stand above the names of the columns of a sheet.
+_TITLES = 10
 
 #: A longer cell is not written again in the rows that it spans.
 REPEATED_CHARACTERS = 300
@@ -22,12 +26,13 @@ _NUMBER = re.compile(r"[-+]?[\d.,:/ %]+")
 def column_heading(cells: Sequence[str]) -> str | None:
     """Join the first row's cells to a heading. Returns None if the cells are data, not names.
 
-    The first column may have no name, and neither may columns after the last name.
+    The first column may have no name, and neither may columns after the last name. Names may be years.
     """
     names = [" ".join(cell.split()) for cell in cells]
     while names and not names[-1]:
         names.pop()
     is_header = len(names) > 1 and all(names[1:]) and not any(_NUMBER.fullmatch(name) for name in names)
+    is_header = is_header or are_years(names)
     heading = ", ".join(names)
     return heading if is_header and len(heading) <= HEADING_CHARACTERS else None
 
@@ -36,6 +41,71 @@ def heading_of(rows: Sequence[Sequence[str]]) -> str:
     """Return the names of a table's columns, as a heading, if its first row has them; empty otherwise."""
     heading = column_heading(rows[0]) if len(rows) > 1 and not is_form(rows) else None
     return heading if heading and are_heads(rows, is_aligned=False) else ""
+
+
+T = TypeVar("T")
+
+
+class NumberedRow(NamedTuple, Generic[T]):
+    """A row of a sheet that has text."""
+
+    number: int
+    texts: Sequence[str]
+    #: What the row was made of.
+    given: T
+
+
+def with_headings(rows: Iterable[NumberedRow[T]]) -> Iterator[tuple[NumberedRow[T], str]]:
+    """Yield each row of a sheet, with the names of the columns as a heading if it has those of a table.
+
+    Another table begins after an empty row. Titles may stand above the first one.
+    """
+    rows = iter(rows)
+    ahead = deque(islice(rows, TRIED_ROWS))
+    before, titles, is_first = 0, _TITLES, True
+    while ahead:
+        row = ahead[0]
+        heading = _sheet_heading(tables_in(ahead), is_first=is_first) if titles or row.number > before + 1 else ""
+        is_title = titles > 0 and not heading and not any(map(str.isdigit, "".join(row.texts)))
+        before, titles, is_first = row.number, titles - 1 if is_title else 0, False
+        yield row, heading
+        ahead.popleft()
+        ahead.extend(islice(rows, 1))
+
+
+def tables_in(rows: Iterable[NumberedRow[T]]) -> list[list[Sequence[str]]]:
+    """Return the texts of rows, those together that no empty row parts."""
+    tables: list[list[Sequence[str]]] = []
+    before = 0
+    for row in rows:
+        if not tables or row.number > before + 1:
+            tables.append([])
+        tables[-1].append(row.texts)
+        before = row.number
+    return tables
+
+
+def _sheet_heading(tables: Sequence[Sequence[Sequence[str]]], *, is_first: bool = False) -> str:
+    """Return the names of the columns, as a heading, if the first row of the first table has them; empty otherwise.
+
+    If it isn't the sheet's first row, it has no figures, and there are some below it. What is narrower than the next
+    table, and has no column of figures, is none, but stands above it, such as a name and a value in each row.
+    """
+    rows, *others = tables
+    names = [*rows[0]]
+    while names and not names[-1]:
+        names.pop()
+    is_header = column_heading(names) or column_heading([name for name in names if name])
+    heading = ", ".join(names) if is_header else ""
+    if len(heading) > HEADING_CHARACTERS or (is_first and is_form(rows)):
+        return ""
+    if is_first:
+        is_above = max(map(len, rows)) < max((len(each[0]) for each in others[:1] if _sheet_heading(others)), default=0)
+        is_list = len(rows) > 2 and all(any(map(str.isdigit, row[-1])) for row in rows[1:])
+        return "" if is_above and not is_list else heading
+    has_figures = any(map(str.isdigit, "".join(chain.from_iterable(rows[1:]))))
+    is_named = are_years(rows[0]) or not any(map(str.isdigit, heading))
+    return heading if has_figures and is_named and heading_of(rows) else ""
 
 
 class TableCell(NamedTuple):

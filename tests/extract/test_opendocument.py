@@ -349,3 +349,13 @@ def test_deep_nesting_ends_with_text_or_a_warning() -> None:
     tables = "<table:table><table:table-row><table:table-cell>" * 300
     nested = tables + "</table:table-cell></table:table-row></table:table>" * 300
     assert read(make_open_document("text", f"<text:p>A</text:p>{nested}"), "a.odt").warnings
+
+
+def test_names_of_a_sheets_columns_may_stand_below_titles_and_lack_the_first() -> None:
+    rows = [["Price list"], ["of May"], ["", "2025", "2026"], ["Gas", "1", "2"]]
+    sheet = table(*("".join(map(cell, row)) for row in rows), attributes='table:name="List"')
+    found = [
+        (block.text, block.headings[1:]) for block in read(make_open_document("spreadsheet", sheet), "a.ods").blocks
+    ]
+    assert found[-2:] == [(", 2025, 2026", (", 2025, 2026",)), ("Gas | 1 | 2", (", 2025, 2026",))]
+    assert [text for text, headings in found if not headings] == ["List", "Price list", "of May"]

@@ -4,6 +4,7 @@ import io
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 import xlsxwriter  # type: ignore[import-untyped]
 
 from svc_daemon.wire.light.error_codes import SourceErrorCode
@@ -200,7 +201,7 @@ def test_what_a_format_does_not_show_is_kept_apart() -> None:
             sheet.write(0, column, text, book.add_format(look))
 
     document = read(written(build), "a.xlsx")
-    assert [block.text for block in document.blocks] == ["Sheet1", "seen, head"]
+    assert [block.text for block in document.blocks] == ["Sheet1", "seen, , , , head"]
     assert [(each.text, each.reason) for each in document.hidden] == [
         *(("7", "number format that shows nothing"), ("pale", "white text"), ("old", "struck out")),
     ]
@@ -260,3 +261,31 @@ def test_one_long_text_in_many_cells_is_over_the_limit() -> None:
     assert "1 million characters" in refused(
         data, "a.xlsx", SourceErrorCode.EXTRACTION_LIMIT_EXCEEDED, output_bytes=1024**2
     )
+
+
+ROOMS, DOGS = [["Room", "Fee"], ["Blue", 80], ["Red", 90]], [["Dog", "Tax", "From"], ["Pug", 5, "May"], ["Boxer", 12]]
+
+
+@pytest.mark.parametrize(
+    ("rows", "headings"),
+    [
+        ([*ROOMS, [], *DOGS], ["Room, Fee", "Room, Fee", "Dog, Tax, From", "Dog, Tax, From"]),
+        # Groups of rows that empty ones part, and a legend, are no tables of their own.
+        ([*ROOMS, [], ["Gold", 95], [], ["x", "closed"]], ["Room, Fee"] * 4),
+        ([["Price list"], ["of May"], *ROOMS], ["", "", "Room, Fee", "Room, Fee"]),
+        ([["Sent to", "Huber", ""], ["No.", "2026-44"], [], *DOGS], ["", "", "Dog, Tax, From", "Dog, Tax, From"]),
+        ([["", "May", "June"], ["Gas", 1, 2]], [", May, June"]),
+        ([["Room", "Fee", "", "Dog", "Tax"], ["Blue", 80, "", "Pug", 5]], ["Room, Fee, , Dog, Tax"]),
+        ([["", 2024, 2025, 2026], ["Gas", 1, 2, 3]], [", 2024, 2025, 2026"]),
+        ([["Costs", 2025, 2024], ["Gas", 1, 2]], ["Costs, 2025, 2024"]),
+        ([["House", 1998, 2004], ["Shed", 1, 2]], ["", ""]),
+    ],
+)
+def test_each_row_has_the_names_of_the_columns_of_its_table(rows: list[list[Any]], headings: list[str]) -> None:
+    def build(book: Any) -> None:
+        sheet = book.add_worksheet("List")
+        for number, row in enumerate(rows):
+            sheet.write_row(number, 0, row)
+
+    found = [block.headings[1:] for block in read(written(build), "a.xlsx").blocks if block.kind == "row"]
+    assert found == [(heading,) if heading else () for heading in headings]

@@ -18,6 +18,7 @@ _LABEL_WORDS = 3
 _SAYS = re.compile(r"\b(?:is|are|was|were|do|does|did|has|have|had|may|can|must|will|should|not|yes)\b", re.IGNORECASE)
 
 _NO_WORD = re.compile(r"[\W\d]+")
+_YEAR = re.compile(r"(?:19|20)\d\d")
 _GAP = re.compile(r" {2,}|\t+")
 _DOT = re.compile(r" +[·•] +")
 #: What the entries of a log begin with.
@@ -218,6 +219,13 @@ def is_form(table: Sequence[Sequence[str]]) -> bool:
     return has_digit[0] or (is_name and len(set(has_digit[1:])) > 1)
 
 
+def are_years(cells: Sequence[str]) -> bool:
+    """Return whether the cells after the first one are years, one after another, which name columns."""
+    years = [int(cell) if _YEAR.fullmatch(cell) else 0 for cell in cells[1:]]
+    steps = {after - before for before, after in pairwise(years)}
+    return len(years) > 1 and all(years) and steps in ({1}, {-1}) and not (cells[0] and _NO_WORD.fullmatch(cells[0]))
+
+
 def are_heads(table: Sequence[Sequence[str]], *, is_aligned: bool) -> bool:
     """Return whether the first row is like headings: no cell is a value, or is in its column again.
 
@@ -231,4 +239,4 @@ def are_heads(table: Sequence[Sequence[str]], *, is_aligned: bool) -> bool:
         return False
     if is_aligned:
         return not any(map(str.isdigit, "".join(first)))
-    return not any(_NO_WORD.fullmatch(cell) for cell in first if cell)
+    return are_years(first) or not any(_NO_WORD.fullmatch(cell) for cell in first if cell)

@@ -14,7 +14,7 @@ from svc_daemon.extract.builders import FlowDocument, one_line
 from svc_daemon.extract.formats import Given
 from svc_daemon.extract.formats.odf.styles import Look, Styles, attribute, full, short
 from svc_daemon.extract.formats.odf.walk import BodyWalk, OdfBlock, number_of
-from svc_daemon.extract.tables import column_heading
+from svc_daemon.extract.tables import NumberedRow, with_headings
 
 _PARSER_OPTIONS = {"resolve_entities": False, "no_network": True, "load_dtd": False, "huge_tree": True}
 #: Objects within a document that are read at most.
@@ -188,10 +188,15 @@ def add_sheets(flow: FlowDocument, walk: BodyWalk, body: etree._Element) -> int:
             _count_hidden(flow, table, width=max((len(piece.cells) for piece in pieces), default=0))
             if walk.styles.first("table", name, "table:display", within="style:table-properties") == "false":
                 flow.note_part("hidden_sheets")
-        header = column_heading([cell for cell in pieces[0].cells if cell]) if pieces else None
-        if header:
-            flow.add_heading(2, header)
-        for piece in pieces[bool(header) :] + drawings:
+        places = [at for at, piece in enumerate(pieces) if piece.kind == "row"]
+        rows = (NumberedRow(number, pieces[at].cells, at) for number, at in enumerate(places))
+        headings = {row.given: heading for row, heading in with_headings(rows) if heading}
+        for at, piece in enumerate(pieces):
+            if at in headings:
+                flow.add_heading(2, headings[at])
+            else:
+                walk.put(piece)
+        for piece in drawings:
             walk.put(piece)
     return len(tables)
 

@@ -7,7 +7,7 @@ from svc_daemon.extract import documents
 from svc_daemon.extract.builders import FlowDocument
 from svc_daemon.extract.formats.open_xml.sheets.cells import SheetRow
 from svc_daemon.extract.formats.open_xml.sheets.notes import Comment
-from svc_daemon.extract.tables import REPEATED_CHARACTERS, column_heading
+from svc_daemon.extract.tables import REPEATED_CHARACTERS, NumberedRow, with_headings
 
 #: A longer run of empty cells within a row is written as one.
 _GAP = 50
@@ -40,17 +40,14 @@ class SheetWriter:
         first_rows = [*islice(rows, _FIRST_ROWS)]
         self._base = min((row.cells[0][0] for row in first_rows), default=0)
         hidden_rows, used = 0, set[int]()
-        is_first = True
-        for row in chain(first_rows, rows):
+        numbered = (NumberedRow(row.number, self.texts_of(row), row) for row in chain(first_rows, rows))
+        for (_, texts, row), header in with_headings(numbered):
             if self._flow.size > self._most_characters:
                 # Many cells may refer to the same long text.
                 raise documents.over_limit(
                     f"The sheets hold more than {self._most_characters // 1024**2} million characters."
                 )
             self._add_comments(row.number)
-            texts = self.texts_of(row)
-            header = column_heading([text for text in texts if text]) if is_first else None
-            is_first = False
             if header:
                 self._flow.add_heading(2, header)
             else:
