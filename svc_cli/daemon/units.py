@@ -15,10 +15,17 @@ from svc_daemon import paths
 
 #: Prefixes of the environment variables that are written to unit files.
 CARRIED = ("SVC_", "SSL_CERT_", "OTEL_")
-#: Variables that are not written to unit files: the API key, and variables meant for a single command or build.
+#: Variables that the services don't need: keys of the command line, and what is meant for a single command or build.
 LEFT_OUT = frozenset(
-    {"SVC_API_KEY", "SVC_NO_AUTOSTART", "SVC_NO_INPUT", "SVC_PROGRESS", "SVC_BUCKET", "SVC_TRUST_PROJECT"}
+    {
+        *("SVC_API_KEY", "SVC_WEBHOOK_SECRET", "SVC_NO_AUTOSTART", "SVC_NO_INPUT", "SVC_PROGRESS", "SVC_BUCKET"),
+        "SVC_TRUST_PROJECT",
+    }
 )
+#: Variables with keys that the daemon needs, which are not written to unit files either.
+KEYS = ("SVC_LLM_API_KEY", "SVC_EMBED_API_KEY", "SVC_INDEX_TOKEN")
+#: The variables of these that can name a file with the key instead.
+KEY_FILES = ("SVC_LLM_API_KEY", "SVC_EMBED_API_KEY")
 #: Seconds after which a service that has failed is restarted.
 RESTART_S = 2
 #: Seconds that a service gets to stop; the daemon needs up to 10.
@@ -83,13 +90,29 @@ class Unit:
     is_enabled: bool = True
 
 
+def find_keys(environ: Mapping[str, str]) -> list[str]:
+    """List the variables with keys, tokens and passwords that the daemon gets from this environment."""
+    return sorted(
+        name
+        for name, value in environ.items()
+        if value
+        and (
+            name in KEYS
+            # Headers for an exporter of traces have its credentials.
+            or (name.startswith("OTEL_") and name.endswith("_HEADERS"))
+            or (name == "SVC_STATE_URL" and "@" in value and ":" in value.partition("://")[2].rpartition("@")[0])
+        )
+    )
+
+
 def services_of(environ: Mapping[str, str], backups: str | None = None) -> list[Service]:
     """Return the services for this environment: the daemon, the watcher, and backups to a folder if one is given."""
     name = "svc"
     if environ.get("SVC_DATA_DIR"):
         # Each data directory has its own services.
         name = f"svc-{hashlib.sha256(os.fsencode(paths.data_dir(environ))).hexdigest()[:8]}"
-    carried = {name: value for name, value in environ.items() if name.startswith(CARRIED) and name not in LEFT_OUT}
+    left_out = LEFT_OUT.union(find_keys(environ))
+    carried = {name: value for name, value in environ.items() if name.startswith(CARRIED) and name not in left_out}
     for variable, value in carried.items():
         # A service runs in another folder, where relative paths would be wrong.
         if variable.endswith(("_DIR", "_FILE")):

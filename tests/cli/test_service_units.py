@@ -3,13 +3,14 @@
 import os
 import plistlib
 import shutil
+import stat
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from svc_cli.daemon.units import Launchd, Systemd, manager_for, services_of
+from svc_cli.daemon.units import Launchd, Systemd, find_keys, manager_for, services_of
 from svc_cli.errors import UsageError
 from tests.acceptance.installations import Installation
 
@@ -24,6 +25,23 @@ def test_unit_runs_the_daemon_with_the_svc_variables_except_the_key() -> None:
     for unit, expected in ((daemon, lines), (watch, ["watch run --stay", "After=svc.service"])):
         assert [each for each in expected if each not in unit.text] == []
     assert "sk-secret" not in daemon.text + watch.text
+
+
+def test_keys_tokens_and_passwords_are_in_no_unit_and_are_named() -> None:
+    secrets = {
+        **dict.fromkeys(("SVC_API_KEY", "SVC_WEBHOOK_SECRET", "SVC_LLM_API_KEY", "SVC_EMBED_API_KEY"), "hunter2"),
+        "SVC_INDEX_TOKEN": "root:hunter2",
+        "SVC_STATE_URL": "postgresql://svc:hunter2@db.example.com/svc",
+        "OTEL_EXPORTER_OTLP_HEADERS": "authorization=hunter2",
+    }
+    environ = {**ENVIRON, **secrets, "SVC_LLM_API_KEY_FILE": "/keys/llm", "OTEL_SERVICE_NAME": "svc"}
+    assert find_keys(environ) == sorted(secrets.keys() - {"SVC_API_KEY", "SVC_WEBHOOK_SECRET"})
+    for manager in (Systemd(environ), Launchd(environ)):
+        texts = [manager.unit(service).text for service in services_of(environ, "/backups")]
+        assert ["hunter2" in text for text in texts] == [False] * 3
+        assert all("/keys/llm" in text and "OTEL_SERVICE_NAME" in text for text in texts)
+    # An address without a password is no secret.
+    assert find_keys({"SVC_STATE_URL": "postgresql://svc@db.example.com:5432/svc", "SVC_LLM_API_KEY": ""}) == []
 
 
 def test_custom_data_dir_changes_the_name_of_the_service_and_becomes_absolute() -> None:
@@ -101,9 +119,12 @@ def test_daemon_install_enables_units_and_uninstall_disables_and_removes_them(tm
     assert [(tmp_path / name).exists() for name in ("home", "calls")] == [False, False], "printing writes nothing"
     printed = installation.svc("daemon", "install", "--backup", "/backups", "--print").stdout
     assert ["OnCalendar=daily" in printed, "svc_daemon backup /backups\n" in printed] == [True, True]
-    assert installation.svc("daemon", "install", "--backup", "/backups").exit == 0
+    installation.environ["SVC_LLM_API_KEY"] = "hunter2"
+    installed = installation.svc("daemon", "install", "--backup", "/backups")
+    assert (installed.exit, "name a file with it in SVC_LLM_API_KEY_FILE" in installed.stderr) == (0, True)
     backup, timer, watch, daemon = units = sorted((tmp_path / "home/.config/systemd/user").iterdir())
     assert [unit.name.partition("-backup")[2] for unit in (backup, timer)] == [".service", ".timer"]
+    assert {stat.S_IMODE(unit.stat().st_mode) for unit in units} == {0o600}
     assert installation.svc("daemon", "uninstall").exit == 0
     assert not any(unit.exists() for unit in units)
     # The backup is started by its timer alone.

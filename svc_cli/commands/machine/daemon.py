@@ -10,12 +10,13 @@ from urllib.parse import urlsplit
 
 import typer
 
+from svc_cli import private_files
 from svc_cli.commands.daily.status import say_vectors
 from svc_cli.commands.invocations import Invocation, command, new_app
 from svc_cli.console import Console, clean, is_terminal
 from svc_cli.daemon.connections import connected
 from svc_cli.daemon.process import Daemon, Installation
-from svc_cli.daemon.units import Launchd, Service, Systemd, Unit, manager_for, services_of
+from svc_cli.daemon.units import KEY_FILES, Launchd, Service, Systemd, Unit, find_keys, manager_for, services_of
 from svc_cli.errors import DaemonUnreachable, SvcError, UsageError
 from svc_cli.exits import Exit
 from svc_cli.render import duration, fields, size
@@ -151,7 +152,7 @@ def install(
     """Install services that start at each login: the daemon, and the watcher of folders added with `svc watch add`.
 
     The services run under systemd or, on macOS, launchd. They get the current environment variables that begin with
-    SVC_, SSL_CERT_ or OTEL_, but no API key.
+    SVC_, SSL_CERT_ or OTEL_, but no keys, tokens and passwords.
     """
     environ = call.settings.environ
     manager = manager_for(environ)
@@ -160,13 +161,15 @@ def install(
         # A running daemon keeps the data directory locked, so the new service could not use it.
         Installation(environ).stop()
         for unit in units:
-            unit.path.parent.mkdir(parents=True, exist_ok=True)
-            unit.path.write_text(unit.text, "utf-8")
+            private_files.replace(unit.path, unit.text)
         try:
             manager.load(units)
         except SvcError:
             _remove(units)
             raise
+    for name in find_keys(environ):
+        way = f"name a file with it in {name}_FILE" if name in KEY_FILES else "give it to the service in another way"
+        call.console.warn(f"{name} has a key, and is not written into the files: {way}.")
     _show_units(call, units, installed=not show, done="" if show else "installed")
 
 
