@@ -182,7 +182,7 @@ def clean_text(text: str) -> str:
 
 
 def render_sources(console: Console, sources: Sequence[JsonMapping]) -> str:
-    """Render number, title and location of each source, with the quote below."""
+    """Render number, title and location of each source, with its URL and the quote below."""
     columns = max(30, (console.width() or PLAIN_COLUMNS) - 4)
     indent = "\n    "
     blocks = []
@@ -194,6 +194,7 @@ def render_sources(console: Console, sources: Sequence[JsonMapping]) -> str:
         # Quotes that are alike differ in what they are about.
         above = f"\n    {cut(headings, columns)}" if headings and len(sources) > 1 else ""
         lines = textwrap.wrap(f"“{quote}”", columns) if console.width() else [f"“{quote}”"]
+        above = f"\n    {clean(source['source_url'])}{above}" if source.get("source_url") else above
         old = [f"may be outdated: {clean(source['stale_reason'])}"] if source.get("stale") else []
         blocks.append("\n" + indent.join([f"{head}{above}", *old, *lines]))
     return "".join(blocks)

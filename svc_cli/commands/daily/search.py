@@ -148,7 +148,7 @@ def warn_of_emptiness(client: "Client") -> list[str]:
 
 
 def render_page(console: Console, page: Mapping[str, Any], slugs: Mapping[str, str]) -> str:
-    """Render each result: title, location and bucket, with the passage below. Equal passages are shown once."""
+    """Render each result: title, location and bucket, with its URL and passage below. Equal passages are shown once."""
     if not page["data"]:
         return "nothing found."
     # With stems, `replaces` also matches `replaced`.
@@ -161,7 +161,8 @@ def render_page(console: Console, page: Mapping[str, Any], slugs: Mapping[str, s
     for (number, result), *others in alike.values():
         headings = " > ".join(clean(each) for each in result["location"].get("headings") or [])
         facts = f"{result['score']:.2f}  {result['source_id']}"
-        below = [console.paint(headings, "cyan")] if headings else []
+        below = [clean(result["source_url"])] if result.get("source_url") else []
+        below += [console.paint(headings, "cyan")] if headings else []
         below += [f"may be outdated: {clean(result['stale_reason'])}"] if result.get("stale") else []
         below += _passage(console, result, stems)
         below += [f"also in {', '.join(filter(None, _named(each, slugs)))}" for _, each in others]
