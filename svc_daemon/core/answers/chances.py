@@ -322,9 +322,14 @@ class Judge:
 
 
 def _has_twin(statement: Statement, need: Need) -> bool:
-    """Return whether the statement itself has only another number of a kind: contract 4 for contract 40."""
+    """Return whether a statement or its heading has only another number of a kind: contract 4 for contract 40."""
     label = LABEL.match(need.value) if need.kind in ("label", "code") and isinstance(need.value, str) else None
-    return label is not None and label[0] in reading_of(statement.text).labels and not statement.has(need)
+    if label is None or statement.has(need):
+        return False
+    heads = (statement.head, *statement.above[: statement.headings])
+    is_headed = any(label[0] in reading_of(head).labels for head in heads)
+    is_apart = is_headed and not any(is_in(need, reading) for reading in statement.scope)
+    return is_apart or label[0] in reading_of(statement.text).labels
 
 
 def _keys_of(statement: Statement) -> list[str]:

@@ -49,9 +49,13 @@ RETRIES = (
     "# The program can wait between two tries of what failed; set waitretry to the seconds it may wait\n"
     "# at most, and note that it waits longer each time.\n#waitretry = 10\n\n# How deep to descend.\nreclevel = 5\n"
 )
+NEWS = "The next one is mill 12, in May.\n\nPort to libfoo 52, the latest version of the engine."
+NEWER = NEWS.replace("Port", "Ported")
 COLUMNS = dict.fromkeys((RAGGED, SHORT), ("name, price, stock, colour",)) | {
     TANKS: ("day, tank, temp_c, fat",),
     EXAMS: ("date, subject, paper, candidates, invigilator",),
+    NEWS: ("Mill 11",),
+    NEWER: ("Mill 12",),
     SPRAYED: ("day, field, product, wind",),
 }
 #: A text, a question, and the answer; none if another record's value would be one.
@@ -111,6 +115,9 @@ CASES = [
     (JOURNAL, "journald rate limit burst", "RateLimitBurst=10000 [1]"),
     (RETRIES, "waitretry in backup", "waitretry = 10 [1]"),
     (RETRIES, "backup reclevel default", "reclevel = 5 [1]"),
+    # What is below another version's heading is another version's.
+    (NEWS, "mill 12 libfoo version", ""),
+    (NEWER, "mill 12 libfoo version", "Ported to libfoo 52, the latest version of the engine. [1]"),
     # Its title has another year.
     (MEETING, "who was the chair of the meeting in 2021", ""),
     (MEETING, "who was the chair of the meeting in 2022", "Chair: Ada Moe. [1]"),
