@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from svc_cli.errors import UsageError
+from svc_cli.errors import UsageError, refused_by_system
 from svc_daemon.paths import make_folder, opens_folders, sync_folder
 from svc_daemon.wire.light.parsing import parse_json
 
@@ -24,6 +24,17 @@ def read_rows(path: Path) -> dict[str, dict[str, Any]]:
         raise UsageError(f"{path} can't be read: {error}", hint="repair or delete it.") from error
     rows = found.items() if isinstance(found, dict) else ()
     return {name: row for name, row in rows if isinstance(row, dict)}
+
+
+def check_visible(path: Path) -> None:
+    """Raise UsageError if this user may not even see whether a file of the data directory is there."""
+    try:
+        path.lstat()
+    except PermissionError as error:
+        hint = "another user may have a daemon there: run this as that user, or set SVC_DATA_DIR."
+        raise refused_by_system(error, hint) from error
+    except OSError:
+        return
 
 
 def replace(path: Path, text: str) -> None:

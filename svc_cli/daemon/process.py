@@ -21,7 +21,7 @@ from svc_cli.daemon.probes import DaemonHealth, Foreign, LocalProof, probe
 from svc_cli.deadlines import Deadline
 from svc_cli.errors import DaemonUnreachable, UsageError
 from svc_cli.exits import Exit
-from svc_cli.private_files import lock
+from svc_cli.private_files import check_visible, lock
 from svc_daemon import paths
 from svc_daemon.wire.light.local_daemons import read_secret
 from svc_daemon.wire.light.parsing import parse_json
@@ -115,7 +115,8 @@ class Installation:
     def find(self) -> Daemon | None:
         """Return the running daemon; None if none runs.
 
-        Raises DaemonUnreachable if it doesn't answer, or if the program that answers can't prove that it is the daemon.
+        Raises DaemonUnreachable if it doesn't answer, or if the program that answers can't prove that it is the daemon,
+        and UsageError if this user may not look.
         """
         if find_spec("fcntl") is None:
             raise DaemonUnreachable(
@@ -123,6 +124,8 @@ class Installation:
                 hint="`wsl --install` sets WSL up; or name a server: SVC_BASE_URL or --base-url.",
             )
         record = self.record()
+        if record is None:
+            check_visible(self.files.daemon)
         base_url, keep_open = str((record or {}).get("base_url")), self._keep_open
         seen = record and probe(base_url, secret=self.secret(), certificate=pem_in(record), keep_open=keep_open)
         if record and isinstance(seen, DaemonHealth):
@@ -376,10 +379,8 @@ def _is_alive(pid: int) -> bool:
         pass
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
+    except OSError as error:
+        return isinstance(error, PermissionError)
     return True
 
 

@@ -1,6 +1,7 @@
 """`svc daemon …`, autostart and `svc doctor`, with real daemons."""
 
 import json
+import os
 import shutil
 import signal
 import socket
@@ -13,6 +14,7 @@ import pytest
 from svc_cli.daemon import process
 from svc_cli.daemon.process import Installation as Found
 from svc_cli.daemon.process import LogPlace
+from svc_cli.errors import UsageError
 from svc_daemon.wire.light.local_daemons import FREE_DISK_BYTES, least_free_bytes
 from tests.acceptance.installations import PATIENCE_S, Finished, Installation, wait_until
 from tests.cli.terminals import Json, RunSvc
@@ -52,6 +54,24 @@ def test_start_warns_when_other_machines_can_connect_and_a_second_stop_does_noth
     assert "other machines" not in again.stderr
     stopped = [fresh.svc("daemon", "stop", "--json").json for _ in range(2)]
     assert [(each["stopped"], each["pid"]) for each in stopped] == [(True, again.json["pid"]), (False, None)]
+
+
+def test_daemon_of_a_folder_that_may_not_be_entered_is_not_taken_for_absent(tmp_path: Path) -> None:
+    root = tmp_path / "another" / "data"
+    root.mkdir(parents=True)
+    found = Found({"SVC_DATA_DIR": str(root)})
+    assert found.find() is None
+    user = os.geteuid()
+    root.parent.chmod(0)
+    os.seteuid(user or 65534)
+    try:
+        for look in (found.find, found.stop):
+            with pytest.raises(UsageError, match="Permission denied") as refused:
+                look()
+            assert "another user may have a daemon there" in str(refused.value.hint)
+    finally:
+        os.seteuid(user)
+        root.parent.chmod(0o700)
 
 
 @pytest.mark.parametrize("words", (("bucket", "ls"), ("auth", "logout")))
