@@ -109,6 +109,7 @@ def test_a_webhook_that_may_not_be_called_is_refused_before_the_fetch(shared: Da
         for dry_run in (False, True):
             refused = take(shared, site.url("/notes.md"), webhook={"url": url}, dry_run=dry_run)
             details_of(refused, "url_fetch_blocked")
+            assert refused.json()["error"]["message"].startswith("webhook.url: ")
     assert refused_field(take(shared, site.url("/notes.md"), webhook={"metadata": {}})) == "webhook.url"
     too_much = {"url": site.url("/hook"), "metadata": {"text": "x" * 9000}}
     details_of(take(shared, site.url("/notes.md"), webhook=too_much), "metadata_too_large")

@@ -8,7 +8,7 @@ from svc_daemon.api.requests import body_of, context_of, creation_of, is_dry_run
 from svc_daemon.api.responses import created, view_destinations, would_create
 from svc_daemon.core import readiness
 from svc_daemon.core.access import api_keys
-from svc_daemon.core.access.urls import parse_url
+from svc_daemon.core.access.urls import naming, parse_url
 from svc_daemon.core.uploads import source_fields
 from svc_daemon.operations.ingest.urls import WantedImport, check_import, create_from_url, find_scheduled
 from svc_daemon.operations.shared.destination_buckets import Destination
@@ -41,7 +41,8 @@ async def take_url(
     limits, webhook = context.limits, None
     if body.webhook is not None:
         metadata = source_fields.check_metadata(body.webhook.metadata, limits)
-        webhook = WebhookCall(url=str(parse_url(body.webhook.url)), metadata=metadata)
+        with naming("webhook.url"):
+            webhook = WebhookCall(url=str(parse_url(body.webhook.url)), metadata=metadata)
     wanted = WantedImport(
         kind=kind,
         url=parse_url(body.url),

@@ -8,6 +8,8 @@ that was checked.
 """
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
 from urllib.parse import unquote, urljoin
@@ -150,6 +152,15 @@ _EXTENDED = re.compile(r"(utf-8|iso-8859-1)'[^']*'(.+)", re.IGNORECASE)
 def blocked(message: str, reason: str) -> ServiceError:
     """Build a 400 `url_fetch_blocked`. `reason` is one of url, scheme, credentials, host, port and address."""
     return ServiceError(ErrorCode.URL_FETCH_BLOCKED, message, reason=reason)
+
+
+@contextmanager
+def naming(field: str) -> Iterator[None]:
+    """Name the field of the request in the error for its URL."""
+    try:
+        yield
+    except ServiceError as error:
+        raise ServiceError(error.code, f"{field}: {error.message}", **error.details) from error
 
 
 def parse_url(text: str) -> Url:

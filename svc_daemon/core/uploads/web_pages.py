@@ -4,7 +4,8 @@ import html
 import re
 from collections.abc import Sequence
 
-from svc_daemon.core.text.media_types import detect, text_encoding
+from svc_daemon.core.text.charsets import decode_declared, find_declared
+from svc_daemon.core.text.media_types import declared_charset, detect, marked_encoding, text_encoding
 from svc_daemon.errors import ServiceError
 from svc_daemon.wire.light.error_codes import ErrorCode
 
@@ -14,6 +15,8 @@ _PAGE_NAMES = (".html", ".htm", ".xhtml")
 LOGIN_WARNING = "The page asks for a password: what was read may be its login form."
 #: A `title` element contains only text, so it ends at the next tag.
 _TITLE = re.compile(r"<title\b[^>]{0,200}>([^<]+)<", re.IGNORECASE)
+#: A drawing may have a title of its own.
+_DRAWING = re.compile(r"<svg\b", re.IGNORECASE)
 
 
 def is_web_page(head: bytes, declared: str = "", filename: str = "") -> bool:
@@ -52,9 +55,17 @@ def refuse_login_form(warnings: Sequence[str], earlier: Sequence[str]) -> None:
         raise ServiceError(ErrorCode.WEBSITE_ANALYSIS_FAILED, message, reason="login_form")
 
 
-def page_title(head: bytes, max_characters: int) -> str | None:
-    """Return the page's title as one line, or None."""
-    match = _TITLE.search(head.decode(text_encoding(head) or "utf-8", "replace"))
+def page_title(head: bytes, max_characters: int, declared: str = "") -> str | None:
+    """Return the page's title as one line, or None. `declared` is the media type, which may name the encoding."""
+    # What follows may end within a character.
+    until = head.lower().partition(b"</title")[0]
+    until = head[: len(until) + 1]
+    labels = filter(None, (declared_charset(declared), find_declared(head)))
+    found = (
+        None if marked_encoding(head) else next(filter(None, (decode_declared(until, each) for each in labels)), None)
+    )
+    text = found[0] if found else head.decode(text_encoding(head) or "utf-8", "replace")
+    match = _TITLE.search(_DRAWING.split(text, maxsplit=1)[0])
     words = html.unescape(match[1]).split() if match else []
     title = "".join(character for character in " ".join(words) if character.isprintable())
     return title[:max_characters].strip() or None

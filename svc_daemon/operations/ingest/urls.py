@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from svc_daemon.core import readiness
+from svc_daemon.core.access.urls import naming
 from svc_daemon.core.text import media_types
 from svc_daemon.core.uploads import source_fields, web_pages
 from svc_daemon.core.uploads.source_fields import Description
@@ -192,7 +193,8 @@ def _refuse_known_page(connection: Connection, key: KeyRow, url_key: str | None)
 async def _check_webhook(context: Context, wanted: WantedImport) -> None:
     """Raise `url_fetch_blocked` if the fetch policy refuses the webhook's URL."""
     if wanted.webhook is not None:
-        await context.fetcher.check(wanted.webhook["url"])
+        with naming("webhook.url"):
+            await context.fetcher.check(wanted.webhook["url"])
 
 
 def _new_source(context: Context, team_id: str, wanted: WantedImport, got: tuple[StagedBytes, Fetched]) -> SourceRow:
@@ -201,7 +203,8 @@ def _new_source(context: Context, team_id: str, wanted: WantedImport, got: tuple
     is_page = web_pages.is_web_page(staged.head, fetched.content_type, fetched.file_name)
     is_read_as_page = is_page and wanted.kind == readiness.PAGE
     filename = web_pages.page_file_name(fetched.file_name) if is_read_as_page else fetched.file_name
-    title = web_pages.page_title(staged.head, context.limits.title_characters) if is_read_as_page else None
+    most = context.limits.title_characters
+    title = web_pages.page_title(staged.head, most, fetched.content_type) if is_read_as_page else None
     title = source_fields.choose_title(wanted.title or title, filename[: context.limits.title_characters])
     upload = files.FileUpload(
         filename=filename,

@@ -41,10 +41,20 @@ def test_content_declared_type_and_name_decide_what_is_a_page(case: tuple[bytes,
         *((b"<title>Zo\xc3\xab</title>", "Zoë"), (b"<title>Caf\xe9s</title>", "Cafés")),
         *((b"<title>a\x01b</title>", "ab"), (b"<title>" + b"x" * 50 + b"</title>", "x" * 20)),
         (b"<title>&#8203;</title>", None),
+        ("<title>Zażółć</title><meta charset=iso-8859-2>".encode("iso-8859-2"), "Zażółć"),
+        ("<meta charset=utf-8><title>Zażółć</title>".encode("utf-16"), "Zażółć"),
+        ("<title>Zażółć</title><p>ż".encode()[:-1], "Zażółć"),
+        *((b"<svg><title>Icon</title></svg>", None), (b"<title>Quays</title><svg><title>Icon</title>", "Quays")),
     ],
 )
 def test_a_pages_title_is_extracted(head: bytes, title: str | None) -> None:
     assert page_title(head, max_characters=20) == title
+
+
+def test_the_encoding_of_a_title_is_the_one_that_the_host_declares() -> None:
+    head = "<title>Zażółć</title>".encode("iso-8859-2")
+    assert page_title(head, 20, "text/html; charset=iso-8859-2") == "Zażółć"
+    assert page_title("<title>Zażółć</title>".encode(), 20, "text/html; charset=iso-8859-1") == "Zażółć"
 
 
 def test_the_file_name_of_a_page_ends_in_html() -> None:
