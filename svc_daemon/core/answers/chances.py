@@ -232,7 +232,8 @@ class Judge:
             return False
         if asked.measure and not scored.measured and not asked.may_be_measured(statement):
             return False
-        if any(_has_twin(statement, need) for need in asked.needs) or self._is_another(scored):
+        is_twin = any(all(_has_twin(statement, need) for need in group) for group in asked.groups)
+        if is_twin or self._is_another(scored):
             return False
         if not asked.told <= frozenset[str]().union(*(reading.words for reading in statement.scope)):
             return False
