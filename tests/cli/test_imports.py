@@ -139,6 +139,7 @@ def test_a_page_that_can_not_be_refreshed_is_shown_as_stale(
     assert "1 source could not be refreshed" in listed and "503" in listed
     assert "1 source could not be refreshed" in here("status").stdout
     assert "in a row" in here("source", "show", source_id).stdout
+    assert "refresh failed: The remote host answered 503." in here("events", "-b", bucket).stdout
     for command in (("search", "harbour", "ferries"), ("ask", "when does the umber harbour open")):
         shown = here(*command, "-b", bucket).stdout.splitlines()
         assert any("may be outdated" in line for line in shown)

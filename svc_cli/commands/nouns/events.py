@@ -132,6 +132,9 @@ def line_of(event: JsonMapping) -> str:
     subject = event.get("source_id") or event.get("batch_id") or event.get("bucket_id")
     replaced, error = data.get("replaced_by"), data.get("error")
     facts = [about, subject, replaced and f"by {replaced}", error and error["code"]]
+    if refresh := data.get("refresh"):
+        trouble = refresh.get("error")
+        facts.append(f"refresh failed: {trouble['message']}" if trouble else f"refresh: {refresh['outcome']}")
     if event["type"].startswith(("batch.", "store.", "bucket.")):
         facts.append(data.get("status"))
     at, kind = event["created_at"][:19].replace("T", " "), event["type"].ljust(16)
