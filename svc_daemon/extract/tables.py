@@ -3,7 +3,7 @@
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, islice
+from itertools import chain, groupby, islice
 from typing import Generic, NamedTuple, TypeVar
 
 from svc_daemon.core.answers.lines import are_heads, are_years, is_form
@@ -20,6 +20,8 @@ REPEATED_CHARACTERS = 300
 #: Tables have at most so many columns; cells beyond them follow without a column of their own.
 COLUMNS = 1000
 
+#: A quarter such as Q1, or a year, in the name of a column.
+_SHORT = re.compile(r"\b(?:[^\W\d]{1,2}\d{1,2}|(?:19|20)\d\d)\b")
 _NUMBER = re.compile(r"[-+]?[\d.,:/ %]+")
 
 
@@ -62,49 +64,54 @@ def with_headings(rows: Iterable[NumberedRow[T]]) -> Iterator[tuple[NumberedRow[
     """
     rows = iter(rows)
     ahead = deque(islice(rows, TRIED_ROWS))
-    before, titles, is_first = 0, _TITLES, True
+    before, titles, is_first, is_top = 0, _TITLES, True, True
     while ahead:
         row = ahead[0]
-        heading = _sheet_heading(tables_in(ahead), is_first=is_first) if titles or row.number > before + 1 else ""
-        is_title = titles > 0 and not heading and not any(map(str.isdigit, "".join(row.texts)))
-        before, titles, is_first = row.number, titles - 1 if is_title else 0, False
+        titles = _TITLES if row.number > before + 1 else titles
+        heading = ""
+        if titles:
+            heading = _sheet_heading(tables_in(ahead), is_first=is_first)
+            is_top = is_top and not heading and not any(map(str.isdigit, "".join(row.texts)))
+            titles = titles - 1 if not heading and (is_top or _width(row.texts) < 2) else 0
+        before, is_first = row.number, False
         yield row, heading
         ahead.popleft()
         ahead.extend(islice(rows, 1))
 
 
-def tables_in(rows: Iterable[NumberedRow[T]]) -> list[list[Sequence[str]]]:
-    """Return the texts of rows, those together that no empty row parts."""
-    tables: list[list[Sequence[str]]] = []
-    before = 0
-    for row in rows:
-        if not tables or row.number > before + 1:
-            tables.append([])
-        tables[-1].append(row.texts)
-        before = row.number
-    return tables
+def tables_in(rows: Iterable[NumberedRow[T]]) -> Iterator[list[Sequence[str]]]:
+    """Yield the texts of the rows that no empty row parts."""
+    for _, table in groupby(enumerate(rows), key=lambda pair: pair[1].number - pair[0]):
+        yield [row.texts for _, row in table]
 
 
-def _sheet_heading(tables: Sequence[Sequence[Sequence[str]]], *, is_first: bool = False) -> str:
+def _width(texts: Iterable[str]) -> int:
+    """Return the number of cells that are not blank."""
+    return sum(map(bool, texts))
+
+
+def _sheet_heading(tables: Iterator[Sequence[Sequence[str]]], *, is_first: bool = False) -> str:
     """Return the names of the columns, as a heading, if the first row of the first table has them; empty otherwise.
 
     If it isn't the sheet's first row, it has no figures, and there are some below it. What is narrower than the next
     table, and has no column of figures, is none, but stands above it, such as a name and a value in each row.
     """
-    rows, *others = tables
+    rows = next(tables)
     names = [*rows[0]]
     while names and not names[-1]:
         names.pop()
     is_header = column_heading(names) or column_heading([name for name in names if name])
     heading = ", ".join(names) if is_header else ""
-    if len(heading) > HEADING_CHARACTERS or (is_first and is_form(rows)):
+    if len(heading) > HEADING_CHARACTERS:
         return ""
     if is_first:
-        is_above = max(map(len, rows)) < max((len(each[0]) for each in others[:1] if _sheet_heading(others)), default=0)
-        is_list = len(rows) > 2 and all(any(map(str.isdigit, row[-1])) for row in rows[1:])
-        return "" if is_above and not is_list else heading
+        wide = max((_width(each[0]) for each in tables if _sheet_heading(iter([each]))), default=0)
+        is_above = max(map(_width, rows)) < wide
+        has_digit = {any(map(str.isdigit, "".join(row[1:]))) for row in rows[1:]}
+        is_list = len(rows) > 2 and has_digit == {True}
+        return "" if (is_above and not is_list) or (is_form(rows) and len(has_digit) > 1) else heading
     has_figures = any(map(str.isdigit, "".join(chain.from_iterable(rows[1:]))))
-    is_named = are_years(rows[0]) or not any(map(str.isdigit, heading))
+    is_named = are_years(rows[0]) or not any(map(str.isdigit, _SHORT.sub("", heading)))
     return heading if has_figures and is_named and heading_of(rows) else ""
 
 

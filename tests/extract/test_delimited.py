@@ -42,6 +42,37 @@ def test_what_stands_above_a_table_is_read() -> None:
     ]
 
 
+BANK = """"Konto:";"DE12 3456";
+
+"Von:";"01.02.2026";
+"Stand vom 28.02.2026:";"1.234,56 EUR";
+
+"Tag";"Zweck";"Betrag";
+"27.02.2026";"Strom";"-72,10";
+"20.02.2026";"Rechnung 123
+Festnetz";"-39,95";
+"""
+TABLES = "Room;Fee\nBlue;80\nRed;90\n{}\nDog;Tax\nPug;5\nBoxer;12\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "headings"),
+    [
+        (BANK, ["Tag, Zweck, Betrag"]),
+        (BANK.replace("Rechnung 123\n", ""), ["Tag, Zweck, Betrag"]),
+        *((TABLES.format(between), ["Room, Fee", "Dog, Tax"]) for between in ("", ";", "\nDogs;")),
+        # What has no figures below names without any goes on with the table.
+        ("Name;Town;Age\nAnn;Ulm;20\n\nBo;Bonn;old\n\nCy;Trier;5\n", ["Name, Town, Age"]),
+        ("Budget 2026\n;2025;2026\nGas;1;2\n", [", 2025, 2026"]),
+    ],
+)
+def test_each_table_of_a_file_has_the_names_of_its_columns(text: str, headings: list[str]) -> None:
+    document = read(text.encode(), "a.csv")
+    rows = [block for block in document.blocks if block.kind == "row"]
+    assert list(dict.fromkeys(heading for row in rows for heading in row.headings)) == headings
+    assert document.text == text
+
+
 @pytest.mark.parametrize("quote", ("", '"'))
 def test_repeated_row_of_names_is_no_row(quote: str) -> None:
     header = f"{quote}name{quote},city\n"

@@ -272,11 +272,16 @@ ROOMS, DOGS = [["Room", "Fee"], ["Blue", 80], ["Red", 90]], [["Dog", "Tax", "Fro
         ([*ROOMS, [], *DOGS], ["Room, Fee", "Room, Fee", "Dog, Tax, From", "Dog, Tax, From"]),
         # Groups of rows that empty ones part, and a legend, are no tables of their own.
         ([*ROOMS, [], ["Gold", 95], [], ["x", "closed"]], ["Room, Fee"] * 4),
-        ([["Price list"], ["of May"], *ROOMS], ["", "", "Room, Fee", "Room, Fee"]),
+        ([*ROOMS, [], ["Dogs"], *DOGS], ["Room, Fee"] * 3 + ["Dog, Tax, From"] * 2),
+        ([["Price list 2026"], ["of May"], *ROOMS], ["", "", "Room, Fee", "Room, Fee"]),
         ([["Sent to", "Huber", ""], ["No.", "2026-44"], [], *DOGS], ["", "", "Dog, Tax, From", "Dog, Tax, From"]),
         ([["", "May", "June"], ["Gas", 1, 2]], [", May, June"]),
         ([["Room", "Fee", "", "Dog", "Tax"], ["Blue", 80, "", "Pug", 5]], ["Room, Fee, , Dog, Tax"]),
         ([["", 2024, 2025, 2026], ["Gas", 1, 2, 3]], [", 2024, 2025, 2026"]),
+        (
+            [["Plan"], ["", "East", "", "West"], ["Item", "Q1", "Q2", "Q1"], ["Gas", 1, 2, 3]],
+            ["", "", "Item, Q1, Q2, Q1"],
+        ),
         ([["Costs", 2025, 2024], ["Gas", 1, 2]], ["Costs, 2025, 2024"]),
         ([["House", 1998, 2004], ["Shed", 1, 2]], ["", ""]),
     ],

@@ -3,7 +3,7 @@
 import csv
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 from typing import NamedTuple
@@ -12,14 +12,18 @@ from svc_daemon.core.text.chunking import Document
 from svc_daemon.extract.builders import LineDocument
 from svc_daemon.extract.formats import Given
 from svc_daemon.extract.formats.text.texts import decode
-from svc_daemon.extract.tables import column_heading
+from svc_daemon.extract.tables import NumberedRow, column_heading, with_headings
 
 #: The separators of columns. Of two that fit equally well, the first is used: commas may be in numbers.
 _DELIMITERS = "\t;|,"
 #: The line that names the separator to Excel, and which it doesn't show.
 _SEPARATOR_LINE = re.compile(r"\"?sep=(.)\"?\s*", re.IGNORECASE)
+#: What a line without any text may have.
+_NOTHING = f'{_DELIMITERS}" \r'
+#: With as many lines without any text, they part no tables.
+_MOST_GAPS = 1000
 #: Number of lines from which the separator is found.
-_TRIED_LINES = 20
+_TRIED_LINES = 40
 #: A record with more lines has a quote that is never closed.
 _RECORD_LINES = 1000
 #: Rows that may have several lines are put into blocks of about this size, because chunks end at the ends of blocks.
@@ -48,19 +52,46 @@ def read(given: Given) -> Document:
     separator = _SEPARATOR_LINE.fullmatch(document.lines[0])
     start = 1 if separator else 0
     delimiter = separator[1] if separator else _find_delimiter(document.lines)
-    head = list(islice(_read_records(document.lines, delimiter, start), _TRIED_LINES))
-    # Titles and comments may stand above the table. They have one cell, and its rows have more.
-    is_wide = any(record.width > 1 for record in head)
-    names = next((record for record in head if record.width > is_wide), _Record(start, start, []))
-    # A single record of several lines is hardly a row of names.
-    header = column_heading(names.cells) if names.first == names.last or len(head) > 1 else None
-    if header:
-        document.add_paragraphs("paragraph", start, names.first - 1)
-        document.add_heading(1, header, names.first, names.last)
-        start = names.last + 1
-    for first, last in _find_blocks(document, delimiter, start, names if header else None):
-        document.add("row", first, last)
+    tables = _find_tables(document.lines, delimiter, start)
+    if tables and tables[0][0].first <= start + _TRIED_LINES:
+        document.add_paragraphs("paragraph", start, tables[0][0].first - 1)
+        start = tables[0][0].first
+    names: _Record | None = None
+    for begun, heading in (*tables, (None, "")):
+        end = begun.first if begun else len(document.lines)
+        for first, last in _find_blocks(document, delimiter, names.last + 1 if names else start, end, names):
+            document.add("row", first, last)
+        if begun:
+            document.add_heading(1, heading, begun.first, begun.last)
+        names = begun
     return document.finish(warnings=warnings)
+
+
+def _find_tables(lines: Sequence[str], delimiter: str, start: int) -> list[tuple[_Record, str]]:
+    """Return the rows of names, each with its heading.
+
+    Titles and comments may stand above the first table. They have one cell, and its rows have more.
+    """
+    head = list(islice(_read_records(lines, delimiter, start), _TRIED_LINES))
+    is_wide = any(record.width > 1 for record in head)
+    first = next((record for record in head if record.width > is_wide), _Record(start, start, []))
+    # A single record of several lines is hardly a row of names.
+    if first.first != first.last and len(head) == 1:
+        return []
+    records = _read_records(lines, delimiter, first.first)
+    blank = sum(not line.strip(_NOTHING) for line in lines)
+    # The last line ends with a line end. More are no gaps between tables.
+    rows = _numbered(records if 1 < blank < _MOST_GAPS else islice(records, _TRIED_LINES))
+    return [(row.given, heading) for row, heading in with_headings(rows) if heading and column_heading(row.texts)]
+
+
+def _numbered(records: Iterable[_Record]) -> Iterator[NumberedRow[_Record]]:
+    """Number the records, and leave out a number where blank lines are."""
+    number, end = 0, -1
+    for record in records:
+        number += 1 if record.first <= end + 1 or not number else 2
+        end = record.last
+        yield NumberedRow(number, [*map(str.strip, record.cells)] if record.width else [], record)
 
 
 def _find_delimiter(lines: Sequence[str]) -> str:
@@ -99,10 +130,10 @@ def _read_records(lines: Sequence[str], delimiter: str, start: int) -> Iterator[
 
 
 def _find_blocks(
-    document: LineDocument, delimiter: str, start: int, names: _Record | None
+    document: LineDocument, delimiter: str, start: int, end: int, names: _Record | None
 ) -> Iterator[tuple[int, int]]:
-    """Yield the first and last lines of blocks of rows, which leave out repeated rows of names."""
-    lines, heading = document.lines, document.lines[names.first] if names else None
+    """Yield the first and last lines of blocks of rows before a line, which leave out repeated rows of names."""
+    lines, heading = document.lines[:end], document.lines[names.first] if names else None
     if '"' not in document.text or not any(line.count('"') % 2 for line in lines):
         # All quotes are closed, so each line is a row.
         repeats = []
@@ -114,14 +145,14 @@ def _find_blocks(
             start = repeated + 1
         return
     begin: int | None = None
-    end, size = start, 0
+    last, size = start, 0
     for record in _read_records(lines, delimiter, start):
         is_repeated = names is not None and record.cells == names.cells
         if begin is not None and (is_repeated or size > _BLOCK_CHARACTERS):
-            yield begin, end
+            yield begin, last
             begin, size = None, 0
         if not is_repeated:
             begin = record.first if begin is None else begin
-            end, size = record.last, size + sum(map(len, record.cells))
+            last, size = record.last, size + sum(map(len, record.cells))
     if begin is not None:
-        yield begin, end
+        yield begin, last
