@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from svc_daemon.core.uploads.web_pages import LOGIN_WARNING
+from svc_daemon.core.uploads.web_pages import LOGIN_WARNING, SHELL_WARNING
 from svc_daemon.operations.remove.setting_aside import sort_leftovers
 from svc_daemon.operations.remove.sweeping import clean_tombstones
 from svc_daemon.settings.limits import Limits
@@ -18,7 +18,8 @@ from tests.api.fixtures import MakeDaemon
 from tests.api.sites import DAY, PAGE, PDF, Site
 
 BLANK_PAGE = b"<html><body> </body></html>"
-LOGIN = b"<html><body><h1>Log in</h1><form>Password <input type=password></form></body></html>"
+LOGIN = b"<html><body><h1>Log in</h1><form>One moment: <input type=password></form></body></html>"
+SHELL = b"<html><body><p>Just a moment, please.</p><script src=a.js></script></body></html>"
 NEWER = b"# Notes\n\nThe cobalt quay was built of white stone.\n"
 
 
@@ -248,13 +249,17 @@ def test_after_a_kill_in_the_middle_of_a_swap_the_next_start_ends_it(
     assert (source.rechunk, source.valid_from, source.is_swapping) == (False, None, False)
 
 
-def test_page_that_has_become_a_login_form_keeps_its_text(working: Daemon, site: Site) -> None:
+@pytest.mark.parametrize(
+    ("body", "reason", "warning"), ((LOGIN, "login_form", LOGIN_WARNING), (SHELL, "needs_scripts", SHELL_WARNING))
+)
+def test_page_in_whose_place_another_is_shown_keeps_its_text(
+    working: Daemon, site: Site, body: bytes, reason: str, warning: str
+) -> None:
     source_id = add_ready(working, site.url("/page"), "pages")
-    site.put("/page", LOGIN)
-    details = details_of(refresh(working, source_id), "website_analysis_failed")
-    assert details["reason"] == "login_form"
-    assert (working.found("ochre"), working.found("password")) == ([source_id], [])
+    site.put("/page", body)
+    assert details_of(refresh(working, source_id), "website_analysis_failed")["reason"] == reason
+    assert (working.found("ochre"), working.found("moment")) == ([source_id], [])
     body_of(refresh(working, source_id, force=True), 202)
-    assert working.source(source_id)["warnings"] == [LOGIN_WARNING]
-    site.put("/page", LOGIN.replace(b"Password", b"Passphrase"))
+    assert working.source(source_id)["warnings"] == [warning]
+    site.put("/page", body.replace(b"moment", b"minute"))
     refresh_ready(working, source_id)

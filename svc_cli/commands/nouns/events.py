@@ -134,7 +134,7 @@ def line_of(event: JsonMapping) -> str:
     facts = [about, subject, replaced and f"by {replaced}", error and error["code"]]
     if refresh := data.get("refresh"):
         trouble = refresh.get("error")
-        facts.append(f"refresh failed: {trouble['message']}" if trouble else f"refresh: {refresh['outcome']}")
+        facts.append(f"refresh failed: {trouble['message']}" if trouble else f"refresh: {refresh.get('outcome')}")
     if event["type"].startswith(("batch.", "store.", "bucket.")):
         facts.append(data.get("status"))
     at, kind = event["created_at"][:19].replace("T", " "), event["type"].ljust(16)

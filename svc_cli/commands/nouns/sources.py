@@ -223,7 +223,7 @@ def refresh(
         bool,
         typer.Option(
             "--force",
-            help="Refresh even if the URL of a page now returns a file or a login form, or that of a file a page.",
+            help="Refresh even if another kind of content has taken its place: a file, a page, or a login form.",
         ),
     ] = False,
     dry_run: DryRunOption = False,

@@ -13,6 +13,12 @@ _PAGE_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 _PAGE_NAMES = (".html", ".htm", ".xhtml")
 #: The warning of a page with little text and a field for a password.
 LOGIN_WARNING = "The page asks for a password: what was read may be its login form."
+#: The warning of a page that its scripts show, such as one that asks whether its reader is a robot.
+SHELL_WARNING = "The page shows hardly any text without its scripts, which are not run."
+_LESS = (
+    (LOGIN_WARNING, "login_form", "has become a login form"),
+    (SHELL_WARNING, "needs_scripts", "shows hardly any text without its scripts now"),
+)
 #: A `title` element contains only text, so it ends at the next tag.
 _TITLE = re.compile(r"<title\b[^>]{0,200}>([^<]+)<", re.IGNORECASE)
 #: A drawing may have a title of its own.
@@ -48,11 +54,12 @@ def refuse_file(head: bytes, declared: str, filename: str, bucket: str) -> None:
         )
 
 
-def refuse_login_form(warnings: Sequence[str], earlier: Sequence[str]) -> None:
-    """Raise 502 `website_analysis_failed` if the warnings of a page say that it has become a login form."""
-    if LOGIN_WARNING in warnings and LOGIN_WARNING not in earlier:
-        message = "The page has become a login form, so the old text stays."
-        raise ServiceError(ErrorCode.WEBSITE_ANALYSIS_FAILED, message, reason="login_form")
+def refuse_lesser_page(warnings: Sequence[str], earlier: Sequence[str]) -> None:
+    """Raise 502 `website_analysis_failed` if the warnings of a page say that another is shown in its place."""
+    for warning, reason, change in _LESS:
+        if warning in warnings and warning not in earlier:
+            message = f"The page {change}, so the old text stays."
+            raise ServiceError(ErrorCode.WEBSITE_ANALYSIS_FAILED, message, reason=reason)
 
 
 def page_title(head: bytes, max_characters: int, declared: str = "") -> str | None:

@@ -211,7 +211,7 @@ async def read_new(
     """Extract the text of new content. Returns it with the pages that were recognised for it.
 
     For a `key`, returns None for the text of a scan, and of a source without an old text. After a kill, all pages are
-    recognised again. Raises ExtractionFailed and, unless the caller `is_sure`, the error of `refuse_login_form`.
+    recognised again. Raises ExtractionFailed and, unless the caller `is_sure`, the error of `refuse_lesser_page`.
     """
     if key is not None and (reading.source.status != readiness.ACTIVE or reading.source.in_maintenance):
         return None, []
@@ -224,7 +224,7 @@ async def read_new(
         most, numbers = context.limits.ocr_pages, needed.pages
     else:
         if not is_sure:
-            web_pages.refuse_login_form(extraction.warnings, reading.source.warnings)
+            web_pages.refuse_lesser_page(extraction.warnings, reading.source.warnings)
         return extraction, []
     document = replace(extracting.stored_document(context, reading), recognized={})
     async with aclosing(extractor.recognize(document, numbers[:most])) as recognized:

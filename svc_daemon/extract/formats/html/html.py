@@ -150,7 +150,7 @@ def read(given: Given) -> Document:
         if walked.asks_password and size < _FORM_CHARACTERS:
             flow.warn(web_pages.LOGIN_WARNING)
         if whole < _SHELL_CHARACTERS and page.css_first("script") is not None:
-            flow.warn("The page shows hardly any text without its scripts, which are not run.")
+            flow.warn(web_pages.SHELL_WARNING)
         for meta in page.css("meta[http-equiv][content]"):
             forward = _FORWARD.fullmatch(meta.attributes.get("content") or "")
             if forward and (meta.attributes.get("http-equiv") or "").lower() == "refresh":
