@@ -5,11 +5,12 @@ is about may be in the row's first cell or column headings, in other lines of th
 line that the list hangs on, or in the headings and the title above it. These are its `around`, nearest first.
 """
 
+import operator
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from itertools import takewhile
+from itertools import dropwhile, takewhile
 
 from svc_daemon.core.answers.lines import (
     BRACKETS,
@@ -329,8 +330,8 @@ class _Structure:
                 Span(start, start + len(inner)),
                 "row",
                 around=("; ".join(pairs or cells),),
-                # Above the names of a table's rows may be nothing.
-                heads=" | ".join(heads if heads and cells[0] and not heads[0] else filter(None, heads)),
+                # Above the names of a table's rows, and a cell beside a merged one, may be nothing.
+                heads=" | ".join(heads if cells[0] else [*dropwhile(operator.not_, heads)]),
             )
 
     def fields(self, at: int, size: int) -> Iterator[Statement]:

@@ -114,3 +114,16 @@ def test_a_heading_with_commas_names_columns_only_above_rows() -> None:
         "",
     ]
     assert {each.heads for each in statements_of(passage("2,6\n3,7", headings=heading))} == {"Pots | pans"}
+
+
+def test_names_of_columns_stay_above_their_cells_where_some_have_none() -> None:
+    heading, rows = (", May, , June",), "Gas | 1 |  | 2\n| 3 |  | 4"
+    assert [each.heads for each in statements_of(passage(rows, headings=heading))] == [
+        " | May |  | June",
+        "May |  | June",
+    ]
+    (row,) = statements_of(passage("Costs |  | Year\nHouse | Gas | 1100"))
+    assert (row.text, row.heads) == ("House | Gas | 1100", "Costs |  | Year")
+    assert [each.heads for each in statements_of(passage("| 2024 | 2025\nGas | 1 | 2\nOil | 3 | 4"))] == [
+        " | 2024 | 2025"
+    ] * 2
