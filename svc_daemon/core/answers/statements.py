@@ -5,7 +5,6 @@ is about may be in the row's first cell or column headings, in other lines of th
 line that the list hangs on, or in the headings and the title above it. These are its `around`, nearest first.
 """
 
-import operator
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -331,7 +330,7 @@ class _Structure:
                 "row",
                 around=("; ".join(pairs or cells),),
                 # Above the names of a table's rows, and a cell beside a merged one, may be nothing.
-                heads=" | ".join(heads if cells[0] else [*dropwhile(operator.not_, heads)]),
+                heads=" | ".join(heads if cells[0] else [*dropwhile(lambda head: not head, heads)]),
             )
 
     def fields(self, at: int, size: int) -> Iterator[Statement]:
