@@ -20,6 +20,7 @@ SMALL_BYTES = 1024 * 1024
 
 if TYPE_CHECKING:
     from hashlib import _Hash
+    from shutil import _ntuple_diskusage as _DiskUsage
 
 
 class DirectoryRefused(Exception):
@@ -250,9 +251,17 @@ def hash_file(path: str | Path) -> "_Hash":
         return hashlib.file_digest(file, "sha256")
 
 
+def measure_disk(folder: Path) -> "_DiskUsage":
+    """Return the sizes of the folder's disk, in bytes. Raises OSError, and StorageError if the folder is gone."""
+    try:
+        return shutil.disk_usage(folder)
+    except FileNotFoundError as error:
+        raise StorageError(f"{folder.name} of the data directory is gone; a volume may not be mounted.") from error
+
+
 def measure_files(files: DataFiles) -> dict[str, int]:
     """Return the sizes of the state, the indexes and the whole disk, and the free space, in bytes."""
-    usage = shutil.disk_usage(files.root)
+    usage = measure_disk(files.root)
     sizes = {"free": usage.free, "total": usage.total}
     if has_state(files):
         sizes["state"] = sum(map(_size_bytes, files.root.glob(f"{files.state.name}*")))

@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 from svc_daemon import exits
+from svc_daemon.core.shortages import find_shortage
 from svc_daemon.errors import ServiceError
 from svc_daemon.settings.daemon import Role, Settings
 from svc_daemon.settings.limits import SettingError
@@ -64,6 +65,6 @@ def start(listen: str | None = None, role: Role = Role.ALL, faults: Path | None 
     except SettingError as error:
         exits.fail(str(error), exits.EXIT_USAGE)
     except ServiceError as error:
-        exits.fail(error.message, exits.EXIT_FAILED)
+        exits.fail(error.message, exits.EXIT_TEMPORARY if find_shortage(error) else exits.EXIT_FAILED)
     except OSError as error:
         exits.fail(f"{error.filename or 'The system refused'}: {error.strerror}.", exits.EXIT_FAILED)

@@ -25,6 +25,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
+from svc_daemon.core.shortages import SENTENCES, find_shortage
 from svc_daemon.databases.group_commits import GroupWriter, Job, Outcome, connect, resolve
 from svc_daemon.errors import CommitUnknown, ShuttingDown, StorageError
 
@@ -364,7 +365,10 @@ def _open_prepared(path: Path, prepare: Callable[[sqlite3.Connection], None]) ->
             prepare(connection)
             stack.pop_all()
     except sqlite3.Error as error:
-        raise StorageError(f"The database {path} can't be opened: {error}.") from error
+        # SQLite itself calls a full disk an I/O error, as of one that fails.
+        shortage = find_shortage(error)
+        why = SENTENCES[shortage] if shortage else f"{error}."
+        raise StorageError(f"The database {path} can't be opened: {why}") from error
     return connection
 
 

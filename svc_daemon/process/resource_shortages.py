@@ -111,7 +111,7 @@ class Shortages:
             self._alone[about] += 1
             if self._alone[about] > MOST_ALONE:
                 return False
-        self._note(found or named or ShortageKind.MEMORY)
+        self.note(found or named or ShortageKind.MEMORY)
         return True
 
     async def passed(self) -> None:
@@ -149,7 +149,7 @@ class Shortages:
     async def _await_room(self) -> None:
         """Wait until a check finds no shortage, then let work continue until it fails or `QUIET_S` has passed."""
         while found := await self._look():
-            self._note(found)
+            self.note(found)
             await asyncio.sleep(LOOK_S)
         self._met.clear()
         self._may_try.set()
@@ -176,7 +176,8 @@ class Shortages:
             return find_shortage(error)
         return None
 
-    def _note(self, kind: ShortageKind) -> None:
+    def note(self, kind: ShortageKind) -> None:
+        """Record that something is short, until checks find that it no longer is."""
         cause = self.explain() if kind is ShortageKind.STORE else None
         if self.now is None:
             self.now = OpenShortage(kind, self._clock.timestamp(), cause)

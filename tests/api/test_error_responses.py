@@ -47,6 +47,7 @@ RAISED: dict[str, tuple[Exception, E]] = {
     "branch": (NotFound(E.SOURCE_NOT_FOUND), E.SOURCE_NOT_FOUND),
     "disk": (StorageError(), E.STORAGE_FULL),
     "read-only": (OSError(errno.EROFS, SECRET), E.STORAGE_FULL),
+    "another user's": (PermissionError(errno.EACCES, SECRET), E.STORAGE_FULL),
     "descriptors": (OSError(errno.EMFILE, SECRET), E.STORAGE_FULL),
     "memory": (MemoryError(SECRET), E.STORAGE_FULL),
     "rate": (ServiceError(E.UPLOAD_RATE_LIMITED, retry_after_seconds=0.2), E.UPLOAD_RATE_LIMITED),

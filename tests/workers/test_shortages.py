@@ -16,6 +16,7 @@ import pytest
 from svc_daemon.process.resource_shortages import MOST_ALONE
 from svc_daemon.provider.errors import ProviderFailed
 from svc_daemon.settings.limits import Limits
+from tests.acceptance.installations import Installation
 from tests.api.daemons import Daemon
 from tests.api.fixtures import MakeDaemon
 from tests.limits import limited
@@ -79,6 +80,55 @@ def no_descriptors() -> Iterator[None]:
 def wait_short(daemon: Daemon, *, short: bool = True) -> None:
     """Wait until a shortage has begun, or has ended."""
     daemon.wait(lambda: (daemon.context.shortages.now is not None) is short, f"something is short: {short}")
+
+
+@pytest.mark.folders
+def test_below_the_disk_reserve_a_refused_upload_alone_shows_the_shortage_until_it_is_over(
+    daemon: Daemon, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    daemon.start()
+    with nearly_full():
+        assert daemon.show("/healthz")["shortage"] is None
+        for _ in range(2):
+            assert daemon.upload(b"words").status_code == 503
+        assert daemon.show("/healthz")["shortage"]["lack"] == "disk_reserve"
+        assert daemon.show("/v1/status")["last_trouble"]["until"] is None
+    wait_short(daemon, short=False)
+    assert daemon.upload(b"words").status_code == 201
+    assert caplog.text.count("nearly full") == caplog.text.count("work continues") == 1
+
+
+@pytest.mark.folders
+@pytest.mark.sqlite
+def test_start_on_a_full_disk_says_so_and_not_that_the_disk_fails(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "data", "2m") as disk:
+        installation = Installation(tmp_path)
+        assert installation.operate("team", "create", "blue").exit == 0
+        fill(disk / "filler")
+        ended = installation.operate("serve", "--listen", "127.0.0.1:0")
+        assert (ended.exit, ended.stderr.count("The disk is full."), ended.stderr.count("\n")) == (7, 1, 1), ended
+        (disk / "filler").unlink()
+        assert installation.operate("verify").exit == 0
+
+
+@pytest.mark.folders
+def test_stored_bytes_that_cannot_be_opened_are_an_error_before_the_answer_begins(daemon: Daemon) -> None:
+    source_id = daemon.add_source()
+    with no_descriptors():
+        answer = daemon.ask("GET", f"/v1/sources/{source_id}/content")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "storage_full")
+
+
+@pytest.mark.folders
+def test_data_directory_that_is_gone_is_a_trouble_of_the_disk_that_passes(daemon: Daemon) -> None:
+    daemon.add_source()
+    root = daemon.files.root
+    away = root.rename(root.with_name("away"))
+    for answer in (daemon.upload(b"words"), daemon.ask("GET", "/v1/status")):
+        assert (answer.status_code, answer.json()["error"]["code"]) == (503, "storage_full")
+    away.rename(root)
+    assert daemon.upload(b"words").status_code == 201
 
 
 @pytest.mark.folders

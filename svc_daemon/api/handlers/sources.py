@@ -1,6 +1,7 @@
 """HTTP handlers for single sources, their membership in buckets, and tasks."""
 
 import base64
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from email.utils import format_datetime
 from functools import partial
@@ -159,7 +160,16 @@ async def content(request: Request) -> Response:
     }
     if request.method == "HEAD":
         return Response(media_type=source.content_type, headers=headers)
-    return StreamingResponse(blob.stream(), media_type=source.content_type, headers=headers)
+    chunks = blob.stream()
+    # Bytes that can't be read are an error of this service, which could not be told after the head of the answer.
+    first = await anext(chunks, b"")
+
+    async def whole() -> AsyncIterator[bytes]:
+        yield first
+        async for chunk in chunks:
+            yield chunk
+
+    return StreamingResponse(whole(), media_type=source.content_type, headers=headers)
 
 
 async def text(request: Request) -> Response:

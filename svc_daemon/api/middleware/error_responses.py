@@ -44,8 +44,8 @@ _OF_STATUS = {
     405: ErrorCode.METHOD_NOT_ALLOWED,
     413: ErrorCode.REQUEST_TOO_LARGE,
 }
-#: Disk errors other than a lack of space.
-_DISK_ERRORS = frozenset((errno.EIO, errno.EROFS, errno.EFBIG))
+#: Disk errors other than a lack of space: a failing disk, files of another user, a network's folder that is gone.
+_DISK_ERRORS = frozenset((errno.EIO, errno.EROFS, errno.EFBIG, errno.EACCES, errno.EPERM, errno.ESTALE, errno.ENOTDIR))
 
 _OPENAI_PATHS = ("/v1/responses", "/v1/chat/completions", "/v1/models")
 #: The `type` of an error in OpenAI's format.

@@ -11,6 +11,7 @@ from typing import TypeVar
 from svc_daemon.core import ids, lanes, readiness
 from svc_daemon.core.access import api_keys
 from svc_daemon.core.idempotency import fingerprint
+from svc_daemon.core.shortages import ShortageKind
 from svc_daemon.core.uploads.source_fields import Description
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import CommitUnknown, ServiceError, StorageError
@@ -96,6 +97,8 @@ async def admit(context: Context, team_id: str, size_bytes: int) -> None:
 def check_room(context: Context) -> None:
     """Raise `storage_full` if too little disk space is free. Without a reserve, even deletes could fail."""
     if not context.blobs.has_room(context.limits.free_disk_bytes):
+        # Record it even if no task waits, so that monitoring shows it.
+        context.shortages.note(ShortageKind.RESERVE)
         raise StorageError("The disk is nearly full: uploads are refused, so that deletes still work.")
 
 

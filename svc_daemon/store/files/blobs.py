@@ -11,7 +11,6 @@ import asyncio
 import errno
 import hashlib
 import os
-import shutil
 import stat
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from concurrent.futures import Executor
@@ -21,7 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from svc_daemon.core import ids
-from svc_daemon.data_directory import list_own
+from svc_daemon.data_directory import list_own, measure_disk
 from svc_daemon.errors import StorageError
 from svc_daemon.paths import DataFiles, make_folder, sync_folder
 from svc_daemon.store.files.contract import BlobFacts
@@ -84,7 +83,7 @@ class Blobs(Staging):
         """Whether the free disk space exceeds the reserve. Always true if `reserve_bytes` is 0."""
         if not reserve_bytes:
             return True
-        usage = shutil.disk_usage(self._blobs)
+        usage = measure_disk(self._blobs)
         return usage.free > least_free_bytes(reserve_bytes, usage.total)
 
     def sync_folder(self) -> None:
