@@ -87,6 +87,13 @@ def test_main_part_does_not_grow_by_what_is_beside_it(beside: str) -> None:
     assert document.text.endswith("Fee: 12 euros.")
 
 
+def test_main_part_has_no_advertisements_comments_and_links_to_share_it() -> None:
+    extras = "".join(f"<div class='{name}'><p>Extra</p></div>" for name in ("shareButtons", "x ad-slot", "RelatedNews"))
+    inner = f"<div>{ONE}</div><p class=shared-costs>Fee: 12 euros.</p>{extras}<div id=post_comments>Extra</div>"
+    document = read_page(f"<html><body>{AROUND.format(f'<main><h1>Pump</h1>{inner}</main>')}</body></html>")
+    assert document.text.endswith("Fee: 12 euros.")
+
+
 def test_web_page_keeps_its_heading_and_no_unrelated_one() -> None:
     for around in (
         "<div>{}</div>",

@@ -56,8 +56,8 @@ def find_main_part(walked: Walked, markup: str) -> Sequence[HtmlBlock]:
     fitting = [each for each in walked.extents if sums[each.end] - sums[each.start] >= sums[-1] * _FOUND_SHARE]
     if not sums[-1] or not fitting:
         return outside
-    start, end = widen(walked, min(fitting, key=lambda each: each.end - each.start))
-    main = [block for block in blocks[start:end] if not block.in_menu]
+    start, end, extra = widen(walked, min(fitting, key=lambda each: each.end - each.start))
+    main = [blocks[place] for place in range(start, end) if not (blocks[place].in_menu or extra[place])]
     # The page's main heading is often before the part.
     headings = [block for block in blocks[:start] if block.kind == "heading" and block.level == 1 and not block.in_menu]
     if headings and not any(block.kind == "heading" and block.level == 1 for block in main):
@@ -66,20 +66,22 @@ def find_main_part(walked: Walked, markup: str) -> Sequence[HtmlBlock]:
     return main if is_enough else outside
 
 
-def widen(walked: Walked, found: Extent) -> tuple[int, int]:
+def widen(walked: Walked, found: Extent) -> tuple[int, int, bytearray]:
     """Return where the main part begins and ends, of which the smallest element with the found text is known.
 
     It has short texts too, such as prices and questions, which may be in a menu as well. So it is the whole article,
     and what is beside it up to a menu or a margin, but nothing outside of the page's main element. Without an article,
-    it is the whole main element.
+    it is the whole main element. Also returns, for each block, whether the main part leaves it out, such as comments.
     """
     around = [each for each in walked.extents if each.start <= found.start and found.end <= each.end]
     mains = [place for place, each in enumerate(around) if each.kind == "main"]
     around = around[: mains[-1] + 1] if mains else around
-    in_margin = bytearray(len(walked.blocks))
+    in_margin, in_extra = bytearray(len(walked.blocks)), bytearray(len(walked.blocks))
     for start, end, kind in walked.extents:
-        if kind == "margin" and (end <= found.start or found.end <= start):
+        if kind in {"margin", "extra"} and (end <= found.start or found.end <= start):
             in_margin[start:end] = b"\1" * (end - start)
+            if kind == "extra":
+                in_extra[start:end] = b"\1" * (end - start)
     whole = [each for each in around if each.kind == "article"] or (around[-1:] if mains else [])
     start, end, _ = whole[-1] if whole else found
     for outer in around:
@@ -89,7 +91,7 @@ def widen(walked: Walked, found: Extent) -> tuple[int, int]:
         if links >= _MENU_LINKS or any(in_margin[before]) or any(in_margin[after]):
             break
         start, end = min(start, outer.start), max(end, outer.end)
-    return start, end
+    return start, end, in_extra
 
 
 #: If less than this share of the page is read, a warning says so.

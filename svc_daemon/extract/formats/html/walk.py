@@ -88,11 +88,14 @@ _CLOSED = frozenset({"input", "select", "textarea", "title", "desc"})
 _NESTED_TABLES = 12
 
 
-#: Elements, roles and names of what is beside a page's main part.
+#: Elements and roles of what is beside a page's main part.
 _MARGINS = frozenset({"aside", "footer", "complementary", "contentinfo", "dialog", "alertdialog", "search"})
-_MARGIN_NAME = re.compile(
-    r"(?<![^\s_-])(?:ads?|adverts?|breadcrumbs?|comments?|consent|cookies?|newsletter|promo|related|share|sharing|"
-    r"sidebar|social)(?![^\s_-])"
+_MARGIN_NAME = re.compile(r"(?<![A-Za-z])sidebar|Sidebar|SideBar")
+#: Names of what readers of the main part pass over, also within it.
+_EXTRA_NAME = re.compile(
+    r"(?:(?<![A-Za-z])(?:ads?|adverts?|breadcrumbs?|comments?|consent|cookies?|newsletter|outbrain|promo|related|share|"
+    r"sharing|social|sponsored|taboola)|(?:Ads?|Breadcrumbs?|Comments?|Cookies?|Newsletter|Promo|Related|Share|Sharing|"
+    r"Social|Sponsored))(?![a-z])"
 )
 
 
@@ -102,7 +105,7 @@ class Extent(NamedTuple):
     start: int
     #: The block after the last.
     end: int
-    #: `main`, `article`, `menu` or `margin`; empty for any other element.
+    #: `main`, `article`, `menu`, `margin` or `extra`; empty for any other element.
     kind: str
 
 
@@ -116,6 +119,8 @@ def find_kind(tag: str, attributes: Mapping[str, str | None]) -> str:
     if tag == "article":
         return "article"
     names = f"{attributes.get('id') or ''} {attributes.get('class') or ''}"
+    if _EXTRA_NAME.search(names):
+        return "extra"
     return "margin" if tag in _MARGINS or role in _MARGINS or _MARGIN_NAME.search(names) else ""
 
 
