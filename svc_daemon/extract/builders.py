@@ -299,11 +299,15 @@ class FlowDocument(DocumentNotes):
 
     def add_document(self, document: Document, *, level: int = 0, name: str = "") -> None:
         """Add a document within this one, its headings this many levels lower, and its name before its warnings."""
+        end = 0
         for block in document.blocks:
+            # A blank line parts tables.
+            self._last_kind = self._last_kind if block.char_start <= end + 1 else ""
+            end = block.char_end
             if block.kind == "heading" and block.headings:
                 self.add_heading(level + len(block.headings), block.headings[-1])
-            else:
-                self.add(block.kind, block.text)
+            elif self.add(block.kind, block.text):
+                self._blocks[-1] = replace(self._blocks[-1], columns=block.columns)
         for hidden in document.hidden:
             self.hide(hidden.text, hidden.reason)
         for kind, number in document.parts.items():

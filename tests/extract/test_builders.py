@@ -71,6 +71,22 @@ def test_rows_of_a_table_know_the_names_of_its_columns_past_a_note(rows: list[li
     assert blocks[-1].columns == ""
 
 
+def test_document_within_another_keeps_its_tables() -> None:
+    inner, outer = FlowDocument(), FlowDocument()
+    for table, row in (
+        ("one", ["Name", "Town"]),
+        ("one", ["Ann", "Ulm"]),
+        ("two", ["Dog", "Tax"]),
+        ("two", ["Pug", "5"]),
+    ):
+        inner.add_row(row, table)
+    outer.add("paragraph", "before")
+    outer.add_document(inner.finish(), level=1)
+    document = exact(outer.finish())
+    assert document.text == "before\n\nName | Town\nAnn | Ulm\n\nDog | Tax\nPug | 5"
+    assert [block.columns for block in document.blocks] == ["", "", "Name, Town", "", "Dog, Tax"]
+
+
 def test_pages_named_combines_page_numbers_into_ranges() -> None:
     many = ", ".join(map(str, range(1, 100, 2)))
     for numbers, named in (

@@ -291,3 +291,53 @@ def test_file_names_are_decoded() -> None:
     ):
         lines = "Content-Type: multipart/mixed; boundary=b", "", "--b", f"Content-Disposition: {disposition}"
         assert "中.bin" in raw("Subject: a", *lines, "Content-Type: image/png", "", "x", "--b--").text, disposition
+
+
+def test_mailbox_is_read_mail_by_mail_with_or_without_an_extension() -> None:
+    def mail(subject: str, *lines: str) -> str:
+        return "\n".join(("From a@b.example Tue Mar  3 14:05:10 2026", "From: a@b.example", subject, *lines, "", ""))
+
+    box = mail("Subject: Rent", "", "From home:", ">From May on, 80 euros.", ">>From June on, 90.")
+    encoded = ("Content-Type: text/html; charset=utf-8", "Content-Transfer-Encoding: base64", "")
+    box += mail(
+        "Subject: =?utf-8?q?M=C3=BCll?=", *encoded, base64.b64encode("<p>Käse: <b>Friday</b>".encode()).decode()
+    )
+    box += mail("Subject: Sealed", 'Content-Type: multipart/encrypted; boundary="b"', "", "--b--")
+    attached = "\n".join(("From c@d.example Tue Mar  3 14:05:10 2026", file(b"Depth 7", "note.txt").as_string()))
+    for name in ("in.mbox", "Sent"):
+        document = read((box + attached).encode(), name)
+        assert [(words, headings) for kind, words, headings in shape(document) if "From: " not in words] == [
+            *(("Rent", ("Rent",)), ("From home:\nFrom May on, 80 euros.\n>From June on, 90.", ("Rent",))),
+            *(("Müll", ("Müll",)), ("Käse: Friday", ("Müll",))),
+            *(("Attachment: note.txt", ("Attachment: note.txt",)), ("Depth 7", ("Attachment: note.txt",))),
+        ]
+        assert len(document.warnings) == 1
+        assert document.warnings[0].startswith("Mail 3 was not read:")
+
+
+def test_mailbox_that_takes_too_long_is_read_in_part() -> None:
+    mail = b"From a@b.example Tue Mar  3 14:05:10 2026\nSubject: Rent\n\n80 euros.\n\n"
+    document = read(mail * 3, "a.mbox", cpu_seconds=0)
+    assert [block.text for block in document.blocks] in ([], ["Rent", "80 euros."])
+    (warning,) = document.warnings
+    assert warning.endswith("on were not read: the mailbox has 3. Split it.")
+
+
+def test_mail_of_apple_ends_before_what_its_program_adds() -> None:
+    mail = "Subject: Rent\nContent-Transfer-Encoding: quoted-printable\n\n80 =E2=82=AC\n"
+    document = read(f"{len(mail)}      \n{mail}<?xml?><plist/>\n".encode(), "a.emlx")
+    assert [block.text for block in document.blocks] == ["Rent", "80 €"]
+
+
+@pytest.mark.parametrize(
+    ("source", "shown"),
+    [("cid:f@a.example", True), ("https://a.example/f?a=1&amp;b=2", True), ("https://a.example/g", False)],
+)
+def test_frame_of_a_saved_web_page_is_read(source: str, shown: bool) -> None:
+    kind = "Content-Type: multipart/related; type=text/html; boundary=b"
+    page = "Content-Type: text/html", "", f'<p>Shown.</p><iframe width=9 src="{source}"></iframe>', "--b"
+    place = "Content-ID: <f@a.example>", "Content-Location: https://a.example/f?a=1&b=2"
+    document = raw(
+        "Subject: Quay", kind, "", "--b", *page, "Content-Type: text/html", *place, "", "<p>Framed.</p>", "--b--"
+    )
+    assert body(document) == (["Shown.", "Framed."] if shown else ["Shown."])

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 PLAIN = "text/plain"
 GZIP = "application/gzip"
 MAN_PAGE = "text/troff"
+MAIL, MAILBOX = "message/rfc822", "application/mbox"
 
 #: The package extra that recognises text in pictures.
 OCR = "ocr"
@@ -109,7 +110,8 @@ FORMATS = (
         types={"json": "application/json", "ndjson": "application/x-ndjson", "jsonl": "application/x-ndjson"},
     ),
     DocumentFormat(key="notebook", name="Jupyter notebook", types={"ipynb": "application/x-ipynb+json"}),
-    DocumentFormat(key="mail", name="E-mail", types=dict.fromkeys(("eml", "mht", "mhtml"), "message/rfc822")),
+    DocumentFormat(key="mail", name="E-mail", types=dict.fromkeys(("eml", "emlx", "mht", "mhtml"), MAIL)),
+    DocumentFormat(key="mailbox", name="Mailbox", types={"mbox": MAILBOX}),
     DocumentFormat(key="epub", name="EPUB", types={"epub": "application/epub+zip"}),
     DocumentFormat(key="gzip", name="Compressed text", types=dict.fromkeys(_COMPRESSED, GZIP)),
     DocumentFormat(

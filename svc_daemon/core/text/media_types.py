@@ -14,7 +14,7 @@ from contextlib import suppress
 from svc_daemon.core.text import container_types, encodings
 from svc_daemon.core.text.charsets import find_codec
 from svc_daemon.core.text.container_types import main_part_type, zip_type
-from svc_daemon.core.text.document_formats import FORMATS, GZIP, MAN_PAGE, PLAIN, DocumentFormat
+from svc_daemon.core.text.document_formats import FORMATS, GZIP, MAIL, MAILBOX, MAN_PAGE, PLAIN, DocumentFormat
 
 #: The media type of unknown binary data.
 UNKNOWN = "application/octet-stream"
@@ -42,9 +42,9 @@ _SPELLINGS = {
     "text/rtf": "application/rtf",
 }
 #: Formats whose content is text. Only a file's name or declared type shows which of these formats it has.
-_TEXT_FORMATS = frozenset({"text", "markdown", "html", "csv", "json", "notebook", "mail", "code"})
+_TEXT_FORMATS = frozenset({"text", "markdown", "html", "csv", "json", "notebook", "mail", "mailbox", "code"})
 #: Formats whose files may begin with an HTML tag.
-_MAY_HOLD_HTML = frozenset({"code", "csv", "json", "notebook", "mail"})
+_MAY_HOLD_HTML = frozenset({"code", "csv", "json", "notebook", "mail", "mailbox"})
 
 #: Signatures of binary files: offset, bytes, media type.
 _MAGIC = (
@@ -117,12 +117,13 @@ _SECTION = re.compile(r"[1-8][a-z]{1,8}")
 #: Requests alone, of which one begins a man page.
 _MAN = re.compile(rb"(?:(?![.'](?:TH|Dd)[ \t])[.'\\][^\n]*\n)*+[.'](?:TH|Dd)[ \t]")
 #: The first header of a mail.
-_HEADER = re.compile(rb"(?:From [^\n\0]*\n)?[!-9;-~]{1,76}:[^\n\0]*\n")
+_HEADER = re.compile(rb"(?:From [^\n\0]*\n|\d+[ \t]*\r?\n)?[!-9;-~]{1,76}:[^\n\0]*\n")
 _MAIL = re.compile(
     rb"(?:(?:Received|Return-Path|Delivered-To|From|To|Subject|Date|Message-ID|MIME-Version):[^\n]*+\n"
     rb"(?>(?:[ \t][^\n]*+\n)*)){2}",
     re.IGNORECASE,
 )
+_MAILBOX = re.compile(rb"From [^\n]*\d\d:\d\d[^\n]*\n" + _MAIL.pattern, re.IGNORECASE)
 
 
 def from_filename(filename: str) -> str | None:
@@ -175,7 +176,8 @@ def detect_as(data: bytes, named: str | None, announced: str) -> str:
     if certain := _certain_type(data):
         return certain
     # Parts of a mail may be binary.
-    is_text = holds_text(data) or ("message/rfc822" in (named, announced) and bool(_HEADER.match(data)))
+    is_mail = not {MAIL, MAILBOX}.isdisjoint((named, announced))
+    is_text = holds_text(data) or (is_mail and bool(_HEADER.match(data)))
     if signed := _signed_type(data, is_text=is_text):
         return signed
     if _HTML.match(data[:4096]) and not _may_hold_html(named) and not _may_hold_html(announced):
@@ -188,7 +190,7 @@ def detect_as(data: bytes, named: str | None, announced: str) -> str:
         is_known = media_type in _FORMATS or media_type in _BINARY or media_type.startswith(_MEDIA)
         if (is_textual or not is_known) if is_text else not is_textual:
             return media_type
-    looks = ((_JSON, "application/json"), (_XML, "text/xml"), (_MAIL, "message/rfc822"), (_MAN, MAN_PAGE))
+    looks = ((_JSON, "application/json"), (_XML, "text/xml"), (_MAILBOX, MAILBOX), (_MAIL, MAIL), (_MAN, MAN_PAGE))
     found = (media_type for pattern, media_type in looks if pattern.match(data[:_HEAD_BYTES]))
     return next(found, PLAIN) if is_text else UNKNOWN
 

@@ -56,6 +56,7 @@ READERS = {
     "json": ("text.texts", "read_json"),
     "notebook": ("html.notebooks", "read"),
     "mail": ("mail.mails", "read"),
+    "mailbox": ("mail.mailboxes", "read"),
     "epub": ("html.epub", "read"),
     "gzip": ("gzips", "read"),
     "code": ("text.texts", "read_code"),

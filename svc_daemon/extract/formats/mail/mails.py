@@ -3,9 +3,10 @@
 Text is plain or HTML, wrapped and encoded in several ways; of several forms of one text, the better one is read.
 """
 
+import html
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from email import policy
 from email.message import Message
@@ -113,13 +114,17 @@ _MAIL = frozenset({"message/rfc822", "message/global"})
 #: Mails within mails are read to this depth.
 _MOST_FORWARDS = 10
 _DEEPEST_HEADING = 6
+#: Of a page with more, the frames are not read.
+_MOST_FRAMES = 50
 #: Formats whose files hold files: nothing within an attachment is opened.
 _CONTAINERS = frozenset({"gzip"})
 _ENCRYPTED = frozenset({"multipart/encrypted", "application/pgp-encrypted"})
 _PKCS7 = frozenset({"application/pkcs7-mime", "application/x-pkcs7-mime"})
 _REENCODED = frozenset({"base64", "quoted-printable"})
+#: The line before a mail of Apple's program: its number of bytes.
+_APPLE_SIZE = re.compile(rb"(\d{1,9})[ \t]*\r?\n")
 #: The part of the time for a document in which the attachments must be begun.
-_TIME_SHARE = 1 / 3
+TIME_SHARE = 1 / 3
 
 
 class _Step(NamedTuple):
@@ -196,7 +201,9 @@ class _MailReader:
             shown_elsewhere = {
                 id(each)
                 for each in embedded
-                if (each["content-id"] or each["content-location"]) and not _is_attached(each)
+                if (each["content-id"] or each["content-location"])
+                and not _is_attached(each)
+                and not is_frame(each, inner)
             }
             return [_Step("part", each, step.depth) for each in inner if id(each) not in shown_elsewhere]
         elif _is_attached(part) or part.get_content_maintype() not in {"text", "multipart"}:
@@ -216,7 +223,7 @@ class _MailReader:
             bytes_left -= len(data)
             reason = "upload it as a file."
             try:
-                has_time = time.monotonic() - begun < limits.wall_seconds * _TIME_SHARE
+                has_time = time.monotonic() - begun < limits.wall_seconds * TIME_SHARE
                 if not self._given.depth and bytes_left >= 0 and number <= limits.archive_entries and has_time:
                     charset = part.get_param("charset")
                     content_type = detect(data, name, part.get_content_type())
@@ -246,9 +253,24 @@ class _MailReader:
             self._flow.warn(f"The attachment {name} was not read: {reason}")
 
 
+def is_frame(part: "Message[Any, Any]", beside: Sequence["Message[Any, Any]"]) -> bool:
+    """Return whether a page beside a part shows it in a frame, as in a saved web page."""
+    names = (f"cid:{str(part['content-id'] or '').strip('<> ')}", str(part["content-location"] or ""))
+    sources = [re.escape(html.escape(name).encode()) for name in names if name not in ("cid:", "")]
+    pages = [each for each in beside if each is not part and each.get_content_type() == "text/html"]
+    if not sources or part.get_content_type() != "text/html" or len(pages) > _MOST_FRAMES:
+        return False
+    frame = re.compile(rb"<i?frame\b[^>]*[\"'=](?:" + b"|".join(sources) + rb")[\"'\s>]", re.IGNORECASE)
+    payloads: Iterator[Any] = (page.get_payload(decode=True) for page in pages)
+    return any(frame.search(payload or b"") for payload in payloads)
+
+
 def _parse(data: bytes) -> "Message[Any, Any]":
     if b"\0" in data[:100] and (codec := text_encoding(data)):
         data = data.decode(codec, "replace").encode()
+    if size := _APPLE_SIZE.match(data):
+        # What follows is Apple's own.
+        data = data[size.end() :][: int(size[1])]
     # `compat32`, because the newer policies fail for malformed headers.
     return BytesParser(policy=policy.compat32).parsebytes(data.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n"))
 
