@@ -79,9 +79,10 @@ class ForkServer:
         signal.set_wakeup_fd(self._bell.fileno(), warn_on_full_buffer=False)
         # Only a signal with a handler wakes this process.
         signal.signal(signal.SIGCHLD, lambda *_: None)
-        # Ctrl+C signals the whole process group, but the daemon ends this process by closing its socket.
+        # A terminal signals the whole process group, but the daemon ends this process by closing its socket.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
         confined_children.preload()
         # A child's garbage collection would copy the memory of the loaded objects, so exclude these objects from it.
         gc.freeze()

@@ -39,7 +39,10 @@ class Server(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         loop = asyncio.get_running_loop()
-        signals = (signal.SIGINT, signal.SIGTERM)
+        signals = [signal.SIGINT, signal.SIGTERM]
+        # A closed terminal ends the daemon like SIGTERM, unless `nohup` has told it to ignore that.
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+            signals.append(signal.SIGHUP)
         for number in signals:
             loop.add_signal_handler(number, self.handle_exit, number, None)
         try:

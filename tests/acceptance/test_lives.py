@@ -1,6 +1,7 @@
 """One daemon per data directory, which commands start when they need it and SIGTERM stops."""
 
 import json
+import signal
 import socket
 from pathlib import Path
 
@@ -34,6 +35,15 @@ def test_sigterm_stops_the_daemon_with_exit_code_0_despite_an_open_request(insta
         connection.sendall(b"POST /v1/search HTTP/1.1\r\nContent-Length: 100\r\n")
         assert installation.stop() == 0
     assert installation.health() is None
+
+
+@pytest.mark.one_daemon
+def test_sighup_stops_the_daemon_as_sigterm_does(make_installation: MakeInstallation) -> None:
+    installation = make_installation(**UNLIMITED).start()
+    process = psutil.Process(installation.pid)
+    process.send_signal(signal.SIGHUP)
+    wait_until(lambda: '"message":"stopped"' in installation.files.log.read_text(), "the daemon has stopped in order")
+    assert not installation.files.daemon.exists()
 
 
 def test_second_daemon_on_the_same_data_directory_exits_as_locked(installation: Installation) -> None:

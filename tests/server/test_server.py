@@ -1,14 +1,18 @@
 """The daemon announces its address, and its start repairs what a kill has left."""
 
+import asyncio
 import json
 import os
+import signal
 import socket
 import stat
 from pathlib import Path
 
 import pytest
+import uvicorn
 
 from svc_daemon.server.sockets import base_url_of
+from svc_daemon.server.uvicorn_server import Server
 from svc_daemon.settings.daemon import Settings
 from svc_daemon.settings.servers import TlsFiles
 from tests.acceptance.calls import make_bucket, upload, wait_ended
@@ -79,3 +83,20 @@ def test_start_after_a_kill_removes_stray_files_and_finishes_indexing(installati
     root = installation.files.root
     readable = [path for path in (root, *root.rglob("*")) if path.stat().st_mode & 0o077]
     assert readable == [], "others can access files of the data directory"
+
+
+def test_daemon_started_with_nohup_ignores_that_its_terminal_is_closed() -> None:
+    async def close_terminal() -> bool:
+        server = Server(uvicorn.Config("unused"), lambda _: None)
+        with server.capture_signals():
+            os.kill(os.getpid(), signal.SIGHUP)
+            await asyncio.sleep(0.01)
+        return server.should_exit
+
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        assert not asyncio.run(close_terminal())
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+        assert asyncio.run(close_terminal())
+    finally:
+        signal.signal(signal.SIGHUP, before)
