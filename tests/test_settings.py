@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from svc_daemon.settings.daemon import DEFAULT_PORT, Settings
+from svc_daemon.settings.daemon import DEFAULT_PORT, Settings, find_misspelled
 from svc_daemon.settings.limits import LARGEST, LONGEST_S, Limits, SettingError, variable
 from svc_daemon.settings.servers import EmbedSettings, LlmSettings, TlsFiles
 
@@ -129,6 +129,20 @@ def test_only_the_default_data_directory_uses_the_default_port(tmp_path: Path) -
     assert Settings.from_environ(own | {"SVC_LISTEN": "127.0.0.1:7820"}).port == 7820
 
 
+def test_a_misspelled_variable_is_found_and_one_of_another_program_is_not() -> None:
+    fine = {
+        *("SVC_LIMIT_TAGS", "SVC_LISTEN", "SVC_BASE_URL", "SVC_API_KEY", "SVC_LLM_API_KEY_FILE", "SVC_NO_INPUT"),
+        *("SVC_SERVICE_HOST", "SVC_SERVICE_PORT", "SVC_PORT_7820_TCP_ADDR", "SVC_PORT", "OTEL_SERVICE_NAME", "SVC"),
+    }
+    wrong = {
+        "SVC_LIMIT_FIL_BYTES": "SVC_LIMIT_FILE_BYTES",
+        "SVC_ALLOWED_HOST": "SVC_ALLOWED_HOSTS",
+        "SVC_LLM_APIKEY": "SVC_LLM_API_KEY",
+        "SVC_LIMIT_WHATEVER_ELSE": None,
+    }
+    assert find_misspelled(dict.fromkeys([*fine, *wrong], "1")) == wrong
+
+
 def test_log_level_is_case_insensitive_and_an_unknown_one_is_rejected_with_the_list() -> None:
     for level in ("debug", "info", "warning", "error", "ERROR", "Info"):
         assert Settings.from_environ({"SVC_LOG_LEVEL": level}).log_level == level.lower()
@@ -151,9 +165,18 @@ def test_allowed_hosts_and_origins_are_lowercase_lists_and_empty_by_default() ->
 
 
 def test_a_host_or_an_origin_in_a_form_that_matches_nothing_is_refused() -> None:
-    for text in ("https://a.example", "a.example/", "::1", "b.example a.example", "a.example, b.example:port"):
+    for text in (
+        "https://a.example",
+        "a.example/",
+        "::1",
+        "b.example a.example",
+        "a.example, b.example:port",
+        "*",
+        "*.a.example",
+        "münchen.example",
+    ):
         assert "host names such as" in refusal(Settings, {"SVC_ALLOWED_HOSTS": text}), text
-    for text in ("a.example", "https://a.example/", "https://b.example https://a.example"):
+    for text in ("a.example", "https://a.example/", "https://b.example https://a.example", "https://*.b.example"):
         assert "origins such as" in refusal(Settings, {"SVC_ALLOWED_ORIGINS": text}), text
 
 

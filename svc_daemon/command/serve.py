@@ -7,8 +7,16 @@ from pathlib import Path
 from svc_daemon import exits
 from svc_daemon.core.shortages import find_shortage
 from svc_daemon.errors import ServiceError
-from svc_daemon.settings.daemon import Role, Settings
+from svc_daemon.settings.daemon import Role, Settings, find_misspelled
 from svc_daemon.settings.limits import SettingError
+
+
+def _read_settings(listen: str | None, role: Role, faults: Path | None) -> Settings:
+    """Read the settings from the environment, and warn of misspelled ones. Raises SettingError or OSError."""
+    settings = Settings.from_environ(os.environ, listen, role, faults)
+    for name, meant in find_misspelled(os.environ).items():
+        exits.print_note(f"warning: {name} has no effect{f': {meant} is probably meant' if meant else ''}.")
+    return settings
 
 
 def check(listen: str | None, role: Role, faults: Path | None) -> None:
@@ -18,7 +26,7 @@ def check(listen: str | None, role: Role, faults: Path | None) -> None:
     from svc_daemon.server.certificates import load_certificate
 
     try:
-        settings = Settings.from_environ(os.environ, listen, role, faults)
+        settings = _read_settings(listen, role, faults)
         parse_allowed(settings.fetch_allow)
         if settings.tls is not None:
             load_certificate(settings.tls)
@@ -31,7 +39,7 @@ def check(listen: str | None, role: Role, faults: Path | None) -> None:
 def start(listen: str | None = None, role: Role = Role.ALL, faults: Path | None = None) -> None:
     """Run the service until SIGTERM or Ctrl-C. Exits with an error if it fails."""
     try:
-        settings = Settings.from_environ(os.environ, listen, role, faults)
+        settings = _read_settings(listen, role, faults)
     except (SettingError, OSError) as error:
         exits.fail(str(error), exits.EXIT_USAGE)
     if settings.tls is None and not settings.is_loopback:

@@ -2,14 +2,16 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
 from enum import StrEnum
 from ipaddress import AddressValueError, IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 
 from svc_daemon import paths
-from svc_daemon.settings.limits import Limits, SettingError
+from svc_daemon.settings.limits import Limits, SettingError, variable
 from svc_daemon.settings.servers import ENGINE_VARIABLES, ClusterSettings, EmbedSettings, LlmSettings, TlsFiles
+from svc_daemon.wire.light.local_daemons import SETTINGS
 
 #: The address on which the daemon listens by default.
 DEFAULT_HOST = "127.0.0.1"
@@ -17,10 +19,15 @@ DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 7820
 LOG_LEVELS = ("debug", "info", "warning", "error")
 _LISTEN = re.compile(r"(?:\[(?P<v6>[^\[\]]+)\]|(?P<host>[^\[\]:]+)):(?P<port>[0-9]{1,5})")
-#: What a `Host` header may say: a name or an address, with a port or without; and an example.
-_HOST_NAMES = re.compile(r"(?:[^\s/:\[\]]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?"), "host names such as svc.example.com"
+#: What a `Host` header may say: a name or an address, with a port or without, and never a pattern; and an example.
+_HOST_NAMES = re.compile(r"(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?"), "host names such as svc.example.com"
 #: What a browser sends as `Origin`.
-_ORIGINS = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/]+"), "origins such as https://app.example.com:8443"
+_ORIGINS = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/*]+"), "origins such as https://app.example.com:8443"
+#: Variables of the daemon's folders and address, and those of the command line.
+_OTHERS = (
+    *("DATA_DIR", "LISTEN", "CONFIG_DIR", "STATE_DIR", "BASE_URL", "API_KEY", "API_KEY_FILE", "WEBHOOK_SECRET"),
+    *("BUCKET", "PROGRESS", "NO_AUTOSTART", "NO_INPUT", "TRUST_PROJECT"),
+)
 _FUNCTION = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 
 
@@ -119,6 +126,17 @@ class Settings:
         return self.host == "localhost" or ip_address(self.host).is_loopback
 
 
+def find_misspelled(environ: Mapping[str, str]) -> dict[str, str | None]:
+    """Map each variable that looks like a setting, but is none, to the one that is probably meant.
+
+    Others that begin with `SVC_` may be somebody else's: Kubernetes sets some for a service that is called `svc`.
+    """
+    known = {*SETTINGS, *(f"SVC_{name}" for name in _OTHERS), *(variable(limit.name) for limit in fields(Limits))}
+    unknown = sorted(name for name in environ.keys() - known if name.startswith("SVC_"))
+    meant = {name: next(iter(get_close_matches(name, known, 1, 0.85)), None) for name in unknown}
+    return {name: near for name, near in meant.items() if near or name.startswith(variable(""))}
+
+
 def _address(environ: Mapping[str, str], listen: str) -> tuple[str, int]:
     if not listen:
         # Without the default data directory, use any free port, so that several daemons can run.
@@ -143,7 +161,7 @@ def _host(v6: str | None, host: str | None) -> str | None:
 
 def _is_on(environ: Mapping[str, str], name: str, default: str = "0") -> bool:
     if (text := environ.get(name) or default) not in ("0", "1", "off", "on"):
-        raise SettingError(f"{name} must be 0 or 1, not {text!r}.")
+        raise SettingError(f"{name} must be on or off (1 or 0), not {text!r}.")
     return text in ("1", "on")
 
 

@@ -49,6 +49,12 @@ def test_invalid_setting_fails_with_one_line_that_names_it(tmp_path: Path) -> No
     assert not (tmp_path / "data").exists()
 
 
+def test_check_warns_of_a_misspelled_setting(tmp_path: Path) -> None:
+    ended = run(tmp_path, "serve", "--check", SVC_ALLOWED_HOST="svc.example.com")
+    warning = "warning: SVC_ALLOWED_HOST has no effect: SVC_ALLOWED_HOSTS is probably meant.\n"
+    assert (ended.exit, ended.stderr) == (0, warning)
+
+
 def test_address_in_use_has_its_own_exit_code(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = f"127.0.0.1:{listener.getsockname()[1]}"
