@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from http import HTTPStatus
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Literal
 
 from svc_cli.client.api import Client
@@ -24,6 +25,12 @@ if TYPE_CHECKING:
 
 Kind = Literal["auto", "file", "page"]
 
+#: The path of a URL.
+_PATH = re.compile(r"\w+://[^/?#]*([^?#]*)")
+#: How the paths of most web pages end.
+_PAGE_ENDINGS = frozenset({"", ".asp", ".aspx", ".htm", ".html", ".jsp", ".php", ".shtml", ".xhtml"})
+#: What the URL is, by the code of the refusal.
+_OTHER_KINDS: Mapping[str, Kind] = {"url_is_web_page": "page", "url_is_file": "file"}
 #: The user and the password before a host, which are refused.
 _USERINFO = re.compile(r"(?:(?<=//)|^(?!\w+://))[^/?#]+(?=@)")
 
@@ -104,12 +111,18 @@ def _fetch_again(client: Client, source: JsonMapping, item: ReportItem, options:
 
 
 def _import(client: Client, wanted: ImportRequest, item: ReportItem, options: ImportOptions) -> None:
-    """Import a new URL as a file or a web page; if the kind is `auto`, the service decides."""
+    """Import a new URL as a file or a web page; if the kind is `auto`, the service decides.
+
+    What is of the other kind than its URL looks like is fetched twice.
+    """
+    path = _PATH.match(wanted.url)
+    is_likely_page = PurePosixPath(path[1] if path else "").suffix.lower() in _PAGE_ENDINGS
+    kind = options.kind if options.kind != "auto" else "page" if is_likely_page else "file"
     try:
-        source = _create(client, wanted, "page" if options.kind == "page" else "file", options, item)
+        source = _create(client, wanted, kind, options, item)
     except ApiError as error:
-        if error.code == "url_is_web_page" and options.kind == "auto":
-            _import(client, wanted, item, replace(options, kind="page"))
+        if error.code in _OTHER_KINDS and options.kind == "auto":
+            _import(client, wanted, item, replace(options, kind=_OTHER_KINDS[error.code]))
             return
         if error.code != "website_url_exists":
             raise

@@ -47,6 +47,14 @@ def test_files_and_pages_are_imported_and_become_ready(run_import: RunImport, od
     assert items == [(f"{odd.url}/{name}", "created", True) for name in ("ferries.md", "news")]
 
 
+def test_what_is_as_its_url_looks_like_is_fetched_once(run_import: RunImport, odd: OddServer, here: RunSvc) -> None:
+    odd.answers["GET /text"] = odd.answers["GET /ferries.md"]
+    odd.answers["GET /page.txt"] = odd.answers["GET /news"]
+    assert run_import("@/ferries.md @/news @/text @/page.txt").exit == 0
+    fetches = [_fetches(odd, path) for path in ("/ferries.md", "/news", "/text", "/page.txt")]
+    assert fetches == [1, 1, 2, 2]
+
+
 def test_two_urls_of_one_page_become_one_ready_source(run_import: RunImport) -> None:
     finished = run_import("@/news @/news#tickets")
     assert finished.exit == 0
@@ -196,8 +204,10 @@ def test_failed_imports_report_their_error_and_exit_code(run_import: RunImport, 
     for words, failure in {
         "--as page @/ferries.md": (3, "url_is_file"),
         "--as file @/news": (3, "url_is_web_page"),
-        "@/missing": (7, "url_fetch_failed"),
-        "@/down": (7, "url_fetch_failed"),
+        "@/missing": (7, "website_analysis_failed"),
+        "@/down": (7, "website_analysis_failed"),
+        "@/missing.pdf": (7, "url_fetch_failed"),
+        "http://[odd": (3, "url_fetch_blocked"),
         "ftp://127.0.0.1/x": (3, "url_fetch_blocked"),
         **dict.fromkeys((".", "@/a @/b --title T", "@/a --force", "@/a --webhook-meta a=b", ""), (2, "svc_usage")),
     }.items():
