@@ -94,7 +94,7 @@ class Foreign(NamedTuple):
     """The result of `probe` if no svc daemon answered in time."""
 
     reason: str
-    #: Whether the connection was accepted but no answer came; the daemon may hang.
+    #: Whether nothing came in time; the daemon may hang.
     is_silent: bool = False
     #: The code of the error that says so.
     code: str = "svc_port_taken"
@@ -250,7 +250,8 @@ def _connect(base_url: str, timeout_s: float, certificate: str | None) -> HTTPCo
             connection = HTTPConnection(host, port, timeout=timeout_s)
         connection.connect()
     except TimeoutError:
-        return Foreign("it accepts no connection")
+        # A daemon that hangs leaves it to the system to accept connections, which then get no further.
+        return Foreign("it accepts no connection", is_silent=True)
     except SSLCertVerificationError as error:
         # Another authority helps neither a certificate for other names nor one that has expired.
         hint = _VERIFY_HINTS.get(error.verify_code, _AUTHORITY_HINT)

@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import socket
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from urllib.parse import urlsplit
@@ -12,9 +13,10 @@ from urllib.parse import urlsplit
 import pytest
 
 from svc_cli.daemon import process
+from svc_cli.daemon.probes import probe
 from svc_cli.daemon.process import Installation as Found
 from svc_cli.daemon.process import LogPlace
-from svc_cli.errors import UsageError
+from svc_cli.errors import DaemonUnreachable, UsageError
 from svc_daemon.wire.light.local_daemons import FREE_DISK_BYTES, least_free_bytes
 from tests.acceptance.installations import PATIENCE_S, Finished, Installation, wait_until
 from tests.cli.terminals import Json, RunSvc
@@ -72,6 +74,21 @@ def test_daemon_of_a_folder_that_may_not_be_entered_is_not_taken_for_absent(tmp_
     finally:
         os.seteuid(user)
         root.parent.chmod(0o700)
+
+
+@pytest.mark.parametrize("scheme", ("http", "https"))
+def test_daemon_that_hangs_is_not_taken_for_absent(
+    scheme: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "probe", partial(probe, timeout_s=0.2))
+    found = Found({"SVC_DATA_DIR": str(tmp_path)})
+    # The system accepts connections for a program that doesn't.
+    with socket.create_server(("127.0.0.1", 0)) as hanging:
+        base_url = f"{scheme}://127.0.0.1:{hanging.getsockname()[1]}"
+        record = {"pid": os.getpid(), "base_url": base_url, "installation_id": "ins_1"}
+        found.files.daemon.write_text(json.dumps(record), "utf-8")
+        with pytest.raises(DaemonUnreachable, match=rf"\(process {os.getpid()}\) at {base_url} does not answer"):
+            found.find()
 
 
 @pytest.mark.parametrize("words", (("bucket", "ls"), ("auth", "logout")))
