@@ -226,7 +226,7 @@ def _read(
     warnings = list(page_warnings(document, requested.recognized, limits))
     if not any(map(str.isalnum, document.text)):
         if not document.pages_without_text:
-            raise documents.no_text()
+            raise documents.no_text(" ".join(("The document holds no text.", *document.warnings)))
         nothing = f"None of the {document.pages} pages holds text"
         if limits.recognizer:
             raise documents.no_text(" ".join((f"{nothing}.", *warnings)))

@@ -40,6 +40,7 @@ async def test_document_without_readable_text_fails_permanently_with_its_reason(
         (samples.make_pdf_without_text(2), "scan.pdf", SourceErrorCode.NO_EXTRACTABLE_TEXT, "None of the 2 pages"),
         (b" \n\t\n", "blank.txt", SourceErrorCode.NO_EXTRACTABLE_TEXT, "no text"),
         (b"--- *** ---", "marks.md", SourceErrorCode.NO_EXTRACTABLE_TEXT, "no text"),
+        (b"<frameset><frame src=a>", "a.html", SourceErrorCode.NO_EXTRACTABLE_TEXT, "no text. It shows frames"),
         (b"[" * 100_000, "a.ipynb", SourceErrorCode.DOCUMENT_UNREADABLE, "nested too deeply"),
     ):
         with pytest.raises(ExtractionFailed, match=words) as failed:

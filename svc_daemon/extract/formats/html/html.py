@@ -157,6 +157,8 @@ def read(given: Given) -> Document:
             forward = _FORWARD.fullmatch(meta.attributes.get("content") or "")
             if forward and (meta.attributes.get("http-equiv") or "").lower() == "refresh":
                 flow.warn(f"The page sends its readers on to another address, which was not read: {forward[1][:500]}")
+    if page.css_first("frameset") is not None:
+        flow.warn("It shows frames, whose pages are to be read by URLs of their own.")
     for block in blocks:
         block.write(flow)
     named = page.head.css_first("title") if page.head is not None else None
