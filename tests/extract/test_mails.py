@@ -106,9 +106,9 @@ def test_form_with_an_attachment_that_is_not_read_keeps_the_attachment() -> None
 
 
 def test_invitation_beside_the_forms_of_a_text_is_read_at_the_end() -> None:
-    invitation = "BEGIN:VCALENDAR\nSUMMARY:High tide\nEND:VCALENDAR"
+    invitation = "BEGIN:VCALENDAR\nBEGIN:VEVENT\nSUMMARY:High tide\nEND:VEVENT\nEND:VCALENDAR"
     document = read_mail(text("Come."), text("<p>Come.</p>", "html"), text(invitation, "calendar"), kind="alternative")
-    assert body(document) == ["Come.", "Attachment: text/calendar", invitation]
+    assert body(document) == ["Come.", "Attachment: text/calendar", "High tide"]
 
 
 def test_forwarded_mails_are_read_in_their_place() -> None:
@@ -341,3 +341,10 @@ def test_frame_of_a_saved_web_page_is_read(source: str, shown: bool) -> None:
         "Subject: Quay", kind, "", "--b", *page, "Content-Type: text/html", *place, "", "<p>Framed.</p>", "--b--"
     )
     assert body(document) == (["Shown.", "Framed."] if shown else ["Shown."])
+
+
+def test_invitation_that_is_there_twice_is_read_once() -> None:
+    event = "BEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\nSUMMARY:Tea\r\nLOCATION:Pier 2\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n"
+    document = read_mail(text("Come."), text(event, "calendar"), file(event.encode(), "invite.ics", "ics"))
+    assert body(document) == ["Come.", "Attachment: text/calendar", "Tea", "Location: Pier 2"]
+    assert document.warnings == ()

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 PLAIN = "text/plain"
 GZIP = "application/gzip"
 MAN_PAGE = "text/troff"
+CALENDAR, CONTACTS = "text/calendar", "text/vcard"
 MAIL, MAILBOX = "message/rfc822", "application/mbox"
 
 #: The package extra that recognises text in pictures.
@@ -112,6 +113,11 @@ FORMATS = (
     DocumentFormat(key="notebook", name="Jupyter notebook", types={"ipynb": "application/x-ipynb+json"}),
     DocumentFormat(key="mail", name="E-mail", types=dict.fromkeys(("eml", "emlx", "mht", "mhtml"), MAIL)),
     DocumentFormat(key="mailbox", name="Mailbox", types={"mbox": MAILBOX}),
+    DocumentFormat(
+        key="calendar",
+        name="Calendars and contacts",
+        types={"ics": CALENDAR, "ical": CALENDAR, "vcf": CONTACTS, "vcard": CONTACTS},
+    ),
     DocumentFormat(key="epub", name="EPUB", types={"epub": "application/epub+zip"}),
     DocumentFormat(key="gzip", name="Compressed text", types=dict.fromkeys(_COMPRESSED, GZIP)),
     DocumentFormat(

@@ -14,7 +14,17 @@ from contextlib import suppress
 from svc_daemon.core.text import container_types, encodings
 from svc_daemon.core.text.charsets import find_codec
 from svc_daemon.core.text.container_types import main_part_type, zip_type
-from svc_daemon.core.text.document_formats import FORMATS, GZIP, MAIL, MAILBOX, MAN_PAGE, PLAIN, DocumentFormat
+from svc_daemon.core.text.document_formats import (
+    CALENDAR,
+    CONTACTS,
+    FORMATS,
+    GZIP,
+    MAIL,
+    MAILBOX,
+    MAN_PAGE,
+    PLAIN,
+    DocumentFormat,
+)
 
 #: The media type of unknown binary data.
 UNKNOWN = "application/octet-stream"
@@ -40,6 +50,9 @@ _SPELLINGS = {
     "application/jsonl": "application/x-ndjson",
     "application/csv": "text/csv",
     "text/rtf": "application/rtf",
+    "application/ics": CALENDAR,
+    "text/x-vcalendar": CALENDAR,
+    "text/x-vcard": CONTACTS,
 }
 #: Formats whose content is text. Only a file's name or declared type shows which of these formats it has.
 _TEXT_FORMATS = frozenset({"text", "markdown", "html", "csv", "json", "notebook", "mail", "mailbox", "code"})
@@ -111,6 +124,7 @@ _HTML = re.compile(
     rb"\s*+(?:<\?xml[^>]*+>\s*+)?(?>(?:<!--(?>.*?-->)\s*+)*)<(?:!doctype\s+html|html)[\s>]", re.IGNORECASE | re.DOTALL
 )
 _XML = re.compile(rb"\s*<\?xml\s")
+_CALENDAR, _CONTACTS = re.compile(rb"BEGIN:VCALENDAR\s", re.IGNORECASE), re.compile(rb"BEGIN:VCARD\s", re.IGNORECASE)
 _JSON = re.compile(rb'\s*(?:\{\s*"[^"]*"\s*:|\[\s*[\[{"])')
 #: The end of a man page's name that also says of what it is, such as `3pm`.
 _SECTION = re.compile(r"[1-8][a-z]{1,8}")
@@ -190,7 +204,15 @@ def detect_as(data: bytes, named: str | None, announced: str) -> str:
         is_known = media_type in _FORMATS or media_type in _BINARY or media_type.startswith(_MEDIA)
         if (is_textual or not is_known) if is_text else not is_textual:
             return media_type
-    looks = ((_JSON, "application/json"), (_XML, "text/xml"), (_MAILBOX, MAILBOX), (_MAIL, MAIL), (_MAN, MAN_PAGE))
+    looks = (
+        (_CALENDAR, CALENDAR),
+        (_CONTACTS, CONTACTS),
+        (_JSON, "application/json"),
+        (_XML, "text/xml"),
+        (_MAILBOX, MAILBOX),
+        (_MAIL, MAIL),
+        (_MAN, MAN_PAGE),
+    )
     found = (media_type for pattern, media_type in looks if pattern.match(data[:_HEAD_BYTES]))
     return next(found, PLAIN) if is_text else UNKNOWN
 

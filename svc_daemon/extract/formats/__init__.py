@@ -57,6 +57,7 @@ READERS = {
     "notebook": ("html.notebooks", "read"),
     "mail": ("mail.mails", "read"),
     "mailbox": ("mail.mailboxes", "read"),
+    "calendar": ("mail.calendars", "read"),
     "epub": ("html.epub", "read"),
     "gzip": ("gzips", "read"),
     "code": ("text.texts", "read_code"),

@@ -6,7 +6,7 @@ Text is plain or HTML, wrapped and encoded in several ways; of several forms of 
 import html
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from email import policy
 from email.message import Message
@@ -14,7 +14,8 @@ from email.parser import BytesParser
 from typing import Any, NamedTuple
 
 from svc_daemon.core.text.chunking import Document
-from svc_daemon.core.text.media_types import detect, find_format, text_encoding
+from svc_daemon.core.text.document_formats import CALENDAR, CONTACTS
+from svc_daemon.core.text.media_types import detect, find_format, from_declared, text_encoding
 from svc_daemon.extract import documents
 from svc_daemon.extract.builders import FlowDocument
 from svc_daemon.extract.documents import ExtractionFailed
@@ -206,7 +207,7 @@ class _MailReader:
                 and not is_frame(each, inner)
             }
             return [_Step("part", each, step.depth) for each in inner if id(each) not in shown_elsewhere]
-        elif _is_attached(part) or part.get_content_maintype() not in {"text", "multipart"}:
+        elif _is_attached(part) or part.get_content_maintype() not in {"text", "multipart"} or is_card(kind):
             self._attachments.append(part)
         else:
             self._texts.add(part)
@@ -216,7 +217,7 @@ class _MailReader:
         """Add the attachments: what they hold where that can be read, otherwise their names."""
         limits, begun = self._given.limits, time.monotonic()
         bytes_left = limits.archive_bytes
-        for number, part in enumerate(self._attachments, 1):
+        for number, part in enumerate(distinct(self._attachments), 1):
             name = file_name(part) or part.get_content_type()
             self._flow.headings.enter(1, self._subjects[0])
             data: Any = part.get_payload(decode=True) or b""
@@ -251,6 +252,22 @@ class _MailReader:
                 reason = "it is nested too deeply."
             self._flow.add("paragraph", f"Attachment: {name}")
             self._flow.warn(f"The attachment {name} was not read: {reason}")
+
+
+def is_card(kind: str) -> bool:
+    """Return whether a type is that of calendars or contacts."""
+    return from_declared(kind) in (CALENDAR, CONTACTS)
+
+
+def distinct(attachments: Iterable["Message[Any, Any]"]) -> Iterator["Message[Any, Any]"]:
+    """Yield the attachments without copies of invitations, which are often there under two types."""
+    seen = set[bytes]()
+    for part in attachments:
+        data: Any = part.get_payload(decode=True) or b""
+        invitation = data.replace(b"\r\n", b"\n") if data.startswith(b"BEGIN:VCALENDAR") else b""
+        if not invitation or invitation not in seen:
+            yield part
+        seen.add(invitation)
 
 
 def is_frame(part: "Message[Any, Any]", beside: Sequence["Message[Any, Any]"]) -> bool:
