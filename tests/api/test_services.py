@@ -16,7 +16,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from svc_daemon.api.middleware import access_logs
+from svc_daemon.errors import ServiceError
 from svc_daemon.settings.limits import Limits
+from svc_daemon.wire.light.error_codes import ErrorCode
 from svc_daemon.wire.light.local_daemons import parse_secret, prove
 from svc_daemon.wire.light.versions import API_NEWEST, API_OLDEST, API_RANGE, VERSION
 from svc_daemon.wire.tasks import INDEXING
@@ -222,30 +224,36 @@ async def fail(request: Request) -> Response:
     raise RuntimeError("unexpected")
 
 
-#: A path, the request's headers, and the route and status of its line.
-REQUESTS: list[tuple[str, dict[str, str], str, int]] = [
-    ("/storage/t0ken?q=s3cret", {}, "/storage/{token}", 200),
-    ("/t0ken", {}, "-", 404),
-    ("/storage/t", {"Host": "evil.example"}, "-", 421),
-    ("/storage/t", {"Origin": "null"}, "-", 403),
-    ("/fail", {}, "/fail", 500),
+async def away(request: Request) -> Response:
+    raise ServiceError(ErrorCode.ANSWER_FAILED, "The model's server answered 204.")
+
+
+BUG = {"code": "internal_error", "cause": "Something unexpected went wrong; please quote the request id."}
+#: A path, the request's headers, and the route, the status and the error of its line.
+REQUESTS: list[tuple[str, dict[str, str], str, int, dict[str, str]]] = [
+    ("/storage/t0ken?q=s3cret", {}, "/storage/{token}", 200, {}),
+    ("/t0ken", {}, "-", 404, {"code": "not_found"}),
+    ("/storage/t", {"Host": "evil.example"}, "-", 421, {"code": "host_not_allowed"}),
+    ("/storage/t", {"Origin": "null"}, "-", 403, {"code": "origin_not_allowed"}),
+    ("/fail", {}, "/fail", 500, BUG),
+    ("/away", {}, "/away", 502, {"code": "answer_failed", "cause": "The model's server answered 204."}),
 ]
 
 
 @pytest.mark.rule("session.unlogged")
 def test_a_line_has_the_template_and_neither_path_nor_query(caplog: pytest.LogCaptureFixture) -> None:
-    app = hardened([Route("/storage/{token}", hello), Route("/fail", fail)])
+    app = hardened([Route("/storage/{token}", hello), Route("/fail", fail), Route("/away", away)])
 
     def lines() -> list[logging.LogRecord]:
         return [record for record in caplog.records if record.name == access_logs.__name__]
 
     with caplog.at_level(logging.INFO, logger=access_logs.__name__), serving_client(app) as client:
-        for path, headers, route, status in REQUESTS:
+        for path, headers, route, status, error in REQUESTS:
             caplog.clear()
             sent_bytes = len(client.get(path, headers=headers).content)
             wait_until(lambda: bool(lines()), f"{path} is logged")
             (line,) = lines()
             fields: dict[str, Any] = dict(line.__dict__["fields"])
             assert fields.pop("duration_ms") >= 0
-            assert fields == {"method": "GET", "route": route, "status": status, "sent_bytes": sent_bytes}, path
+            assert fields == {"method": "GET", "route": route, "status": status, "sent_bytes": sent_bytes} | error, path
             assert line.getMessage() == "answered"

@@ -16,6 +16,9 @@ logger = logging.getLogger(__name__)
 #: Logged instead of the path if no route matches, since the path may contain anything.
 NO_ROUTE = "-"
 
+#: The key in a request's scope of the error that was answered, if one was.
+ANSWERED_ERROR = "svc.error"
+
 #: Counts a request: method, route, status (None if the client disconnected) and seconds.
 CountRequest = Callable[[str, str, int | None, float], None]
 
@@ -56,6 +59,11 @@ class AccessLogs:
                 "duration_ms": round(seconds * 1000, 1),
                 "sent_bytes": sent_bytes,
             }
+            if error := scope.get(ANSWERED_ERROR):
+                fields["code"] = error.code
+                if error.rule.status >= 500:
+                    # Only the operator can do something about it.
+                    fields["cause"] = error.message
             logger.info("answered", extra={"fields": fields})
             # Don't count the method of a request without a route, because a client can send any word as the method.
             self.count(NO_ROUTE if route == NO_ROUTE else scope["method"], route, status, seconds)

@@ -17,6 +17,7 @@ from starlette.responses import Response
 from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from svc_daemon.api.middleware.access_logs import ANSWERED_ERROR
 from svc_daemon.api.middleware.guards import FramingFault
 from svc_daemon.api.middleware.response_headers import Header, request_id_of
 from svc_daemon.core.json_bodies import refusals
@@ -182,6 +183,7 @@ class ErrorResponses:
             partial = [each for each in routes if isinstance(each, Route) and each.matches(scope)[0] is Match.PARTIAL]
             methods = sorted({method for route in partial for method in route.methods or ()})
             fault.details.setdefault("allowed_methods", methods)
+        scope[ANSWERED_ERROR] = fault
         response = response_of(fault, request_id_of(scope), openai_style=self.openai_style(path))
         await send({"type": "http.response.start", "status": response.status, "headers": response.headers})
         await send({"type": "http.response.body", "body": response.body})
