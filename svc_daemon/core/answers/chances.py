@@ -16,6 +16,7 @@ from svc_daemon.core.answers.candidates import Asked, Place, Scored
 from svc_daemon.core.answers.lines import PAIR, names_in
 from svc_daemon.core.answers.particulars import Need, is_in
 from svc_daemon.core.answers.passages import chance_of
+from svc_daemon.core.answers.readings import DAY_NAMES, MONTHS
 from svc_daemon.core.answers.statements import LABEL, Statement, reading_of
 from svc_daemon.core.answers.wanted import Wanted
 from svc_daemon.core.text.words import STOP_WORDS, parts_of, stem_of, words_of
@@ -323,14 +324,18 @@ class Judge:
 
 
 def _has_twin(statement: Statement, need: Need) -> bool:
-    """Return whether a statement or its heading has only another number of a kind: contract 4 for contract 40."""
+    """Return whether a statement, or what it belongs to, only has another number, day or month: contract 4 for 40."""
+    own = reading_of(statement.text)
+    dates = next((names for names in (DAY_NAMES, MONTHS) if need.value in names), ())
+    if any(name in own.spelled for name in dates):
+        return not statement.covers(need)
     label = LABEL.match(need.value) if need.kind in ("label", "code") and isinstance(need.value, str) else None
     if label is None or statement.has(need):
         return False
-    heads = (statement.head, *statement.above[: statement.headings])
+    heads = (statement.head, *statement.around, *statement.above[: statement.headings])
     is_headed = any(label[0] in reading_of(head).labels for head in heads)
     is_apart = is_headed and not any(is_in(need, reading) for reading in statement.scope)
-    return is_apart or label[0] in reading_of(statement.text).labels
+    return is_apart or label[0] in own.labels
 
 
 def _keys_of(statement: Statement) -> list[str]:

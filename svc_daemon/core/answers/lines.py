@@ -38,8 +38,9 @@ FIELD = re.compile(
 )
 #: A form's line that no prose has: a quoted name, or spaces before its value.
 SET_APART = re.compile(r"[ \t]*(?:\"[^\"\n]+\":|[^:=\n]{1,48}(?::[ \t]{2,}|[ \t]+=[ \t]|[ \t]*\.{3,})\S)")
-#: A setting of a program, which stands among comments: `retries = 20`, also as one that is commented out.
-SETTING = re.compile(r"[ \t]*[#;]?[ \t]*[A-Za-z_][\w.-]*[ \t]*=[ \t]*[^\s=]\S*[ \t]*$")
+#: A setting of a program, which stands among comments: `retries = 20`, also as one that is commented out; or the name
+#: of several, `retries:`.
+SETTING = re.compile(r"[ \t]*[#;]?[ \t]*[A-Za-z_][\w.-]*(?:[ \t]*=[ \t]*[^\s=]\S*|:)[ \t]*$")
 #: A whole object of JSON in one line, and the pairs in it.
 OBJECT = re.compile(r"[ \t]*\{[ \t]*\"[^\"\n]+\":[^\n]*\}[ \t]*,?[ \t]*")
 PAIR = re.compile(r"\"([^\"\n]+)\":[ \t]*(\"[^\"\n]*\"|\[[^\]\n]*\]|[^,{}\n]+)")
@@ -139,6 +140,24 @@ def beside(record: Sequence[FormLine], place: int) -> Iterator[str]:
         above = place - len(before) - 1
         yield record[above].key
         yield from beside(record, above)
+
+
+def records_of(fields: Sequence[FormLine]) -> list[list[FormLine]]:
+    """Return the lines of a form by the records that they belong to."""
+    records: list[list[FormLine]] = []
+    for field in fields:
+        begun = records[-1] if records else []
+        if not begun or field.begins or (field.indent <= begun[0].indent and field.key == begun[0].key):
+            records.append([])
+        records[-1].append(field)
+    return records
+
+
+def listed_under(before: Sequence[FormLine], record: Sequence[FormLine]) -> Iterator[str]:
+    """Yield what an entry of a list begins with, after the list's name: "tanks number 4"."""
+    above = next((each for each in reversed(before) if each.indent < record[0].indent), None)
+    if above and not above.value and record[0].begins:
+        yield f"{above.key} {record[0].key} {record[0].value}"
 
 
 def fields_in(line: str, start: int, before: str) -> Iterator[FormLine]:

@@ -48,7 +48,7 @@ _PLAIN = (
 )
 _NO_LABELS = frozenset(_PLAIN.split())
 TITLES = frozenset(("dr", "mr", "mrs", "ms", "prof", "st", "mx", "sir"))
-NO_NAMES = STOP_WORDS | TITLES | {"celsius", "fahrenheit"}
+NO_NAMES = STOP_WORDS | TITLES | set("celsius fahrenheit temp max min avg qty approx i'm i've i'd i'll".split())  # noqa: SIM905
 #: Ages of those who ask or are asked about, which are conditions and name nothing.
 _AGES = re.compile(r"\b(?:I['’]?m|I am|aged|age) \d+|\d+[- ]years?[- ]olds?\b", re.IGNORECASE)  # noqa: RUF001
 #: Days and months, which name something in lower case too, unless they mean something else.
@@ -57,7 +57,10 @@ _DATED = frozenset([*DAY_NAMES, *(f"{day}s" for day in DAY_NAMES), *MONTHS]) - _
 #: Verbs that only a sentence has in lower case, and not a title.
 _VERBS = frozenset("is are was were do does did has have had can may must will".split())  # noqa: SIM905
 #: Words of German questions, in which capitals don't show names.
-_GERMAN = frozenset("der das ist wie wer welche welcher welches wann wird im für von und ein eine einen".split())  # noqa: SIM905
+_GERMAN = frozenset(
+    "der das ist wie wer welche welcher welches wann wird im für von und ein eine einen ich sie um ab zum zur meine "  # noqa: SIM905
+    "unser unsere wieviel".split()
+)
 
 
 class Need(NamedTuple):
@@ -277,7 +280,7 @@ def is_in_part(need: Need, titles: Sequence[str], lines: Sequence[str], first: s
     if need.kind != "label":
         return False
     number = re.escape(need.text.rpartition(" ")[2].lower())
-    numbered = re.compile(rf"\b(?:no\.?|nr\.?|number|#) ?0*{number}\b")
+    numbered = re.compile(rf"\b(?:no\.?|nr\.?|nummer|number|n[uú]m[eé]ro|#):? ?0*{number}\b")
     return any(re.search(rf"\b0*{number}\b", title) for title in titles) or any(map(numbered.search, lines))
 
 

@@ -394,7 +394,8 @@ def _variants(question: str, needs: Sequence[Need], nowhere: frozenset[str]) -> 
             name = f"{begin[1]} {need.text}"
             found.append(Need(name, "name", low, key=low, group=len(needs) + len(found) + 200))
         end = rf"{re.escape(need.text.lower())} ([^\W\d_]+)(?=\W*$| (?:in|of|on|at|for|from|with|to)\b|[,;])"
-        match = re.search(end, question.lower()) if any(map(str.isdigit, need.text)) else None
-        if match and match[1] in nowhere and not is_familiar(match[1]) and not _AUXILIARY.search(question.lower()):
+        may_end = any(map(str.isdigit, need.text)) and not (_AUXILIARY.search(question.lower()) or common_in(question))
+        match = re.search(end, question.lower()) if may_end else None
+        if match and match[1] in nowhere and not is_familiar(match[1]):
             found.append(Need(match[0], "name", match[1], key=match[1], group=len(needs) + len(found) + 200))
     return found

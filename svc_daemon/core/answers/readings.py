@@ -57,6 +57,12 @@ _DAY_BEGUN, _MONTH_BEGUN = (
 )
 _DAY = "|".join(f"{day}s?|{day[:3]}" for day in DAY_NAMES)
 _DAY_RANGE = re.compile(rf"\b({_DAY})(?: ?- ?| to | through | until )({_DAY})\b", re.IGNORECASE)
+_MONTH = "|".join(f"{month}|{month[:3]}" for month in MONTHS)
+_MONTH_DAY = r"\d{1,2}(?:st|nd|rd|th)?"
+_MONTH_RANGE = re.compile(
+    rf"\b({_MONTH})(?: {_MONTH_DAY})?(?: ?- ?| to | through | until | till )(?:{_MONTH_DAY} )?({_MONTH})\b",
+    re.IGNORECASE,
+)
 #: A month as in the name of a file, `2024-04`.
 _YEAR_MONTH = re.compile(r"(?<!\d)(?<!\d-)(?:19|20)\d\d[-_](0[1-9]|1[0-2])(?![\w-])")
 _WEEKDAYS = {f"{day}s": day for day in _DAYS.values()} | {day: f"{day}s" for day in _DAYS.values()}
@@ -79,7 +85,7 @@ _SINGLE = frozenset(["a", "an", "each", "every", "per", "one"])
 _BEFORE_UNITS = frozenset(("working", "business", "calendar", "full", "whole", "consecutive", "square", "cubic"))
 _CURRENCIES = frozenset("$€£¥")
 #: Words between a label and its number, as in "contract no. 7".
-LINKS = frozenset(["no", "nr", "num", "number", "#"])
+LINKS = frozenset(["no", "nr", "num", "number", "nummer", "numero", "número", "numéro", "#"])
 _LABELS = {"section": "§", "sec": "§", "sect": "§", "paragraph": "§", "para": "§", "§": "§"}
 
 
@@ -173,14 +179,19 @@ class Reading:
 
     @cached_property
     def ranged(self) -> list[tuple[int, str]]:
-        """Return the days of ranges such as Mon-Fri, each with the number of words before it."""
+        """Return the days and months of ranges such as Mon-Fri, each with the number of words before it."""
         found = []
-        for match in _DAY_RANGE.finditer(self.text) if _DAY_BEGUN.search(self.text) else ():
-            first, last = (DAY_NAMES.index(_DAYS[end[:3].lower()]) for end in match.groups())
-            before = _COMPOUND_OR_BAR.findall(self.text, 0, match.start())
-            at = sum(1 if word[0].isalnum() else _APART for word in before)
-            days = DAY_NAMES[first : last + 1] if first <= last else DAY_NAMES[first:] + DAY_NAMES[: last + 1]
-            found += [(at, day) for day in [*days, *(["weekday"] if len(days) == 5 and not first else [])]]
+        for begun, ranges, names in (
+            (_DAY_BEGUN, _DAY_RANGE, DAY_NAMES),
+            (_MONTH_BEGUN, _MONTH_RANGE, MONTHS),
+        ):
+            for match in ranges.finditer(self.text) if begun.search(self.text) else ():
+                first, last = ([name[:3] for name in names].index(end[:3].lower()) for end in match.groups())
+                before = _COMPOUND_OR_BAR.findall(self.text, 0, match.start())
+                at = sum(1 if word[0].isalnum() else _APART for word in before)
+                within = names[first : last + 1] if first <= last else names[first:] + names[: last + 1]
+                is_week = names is DAY_NAMES and len(within) == 5 and not first
+                found += [(at, name) for name in [*within, *(["weekday"] if is_week else [])]]
         return found
 
     @cached_property
@@ -353,10 +364,16 @@ def _spelled(tokens: Sequence[TextToken], at: int) -> tuple[Decimal, int, str]:
 _PREFIXES = frozenset("co re pre non sub un ex mid bi tri de pro anti semi multi self e".split())  # noqa: SIM905
 
 
+#: What French questions have behind their verb: "a-t-il", "faut-il".
+_INVERTED = frozenset(("il", "elle", "ils", "elles", "on", "je", "tu", "vous", "nous"))
+
+
 @lru_cache(maxsize=8192)
 def _is_coined(low: str) -> bool:
     """Return whether a compound without digits names one thing: `sw-osl-core`, `vol/gamma`, `shop.example`."""
     parts = re.split(r"[-./]", low)
+    if parts[-1] in _INVERTED and "-" in low:
+        return False
     if len(parts) < 2 or not all(part.isalpha() for part in parts):
         return False
     odd = [part for part in parts if len(part) > 1 and part not in STOP_WORDS | _PREFIXES and not is_familiar(part)]

@@ -22,7 +22,6 @@ from svc_daemon.core.answers.lines import (
     SET_APART,
     SETTING,
     STAMP,
-    FormLine,
     aligned_in,
     are_heads,
     barred,
@@ -34,7 +33,9 @@ from svc_daemon.core.answers.lines import (
     is_form,
     is_option,
     label_in,
+    listed_under,
     names_in,
+    records_of,
     row_of,
     uncommented,
 )
@@ -340,17 +341,12 @@ class _Structure:
             for place in range(at, at + size)
             for field in fields_in(self.texts[place], self.lines[place].start, self.texts[place - 1] if place else "")
         ]
-        records: list[list[FormLine]] = []
-        for field in fields:
-            begun = records[-1] if records else []
-            if not begun or field.begins or (field.indent <= begun[0].indent and field.key == begun[0].key):
-                records.append([])
-            records[-1].append(field)
-        for record in records:
+        for record in records_of(fields):
+            listed = list(listed_under(fields[: fields.index(record[0])], record))
             for place, field in enumerate(record):
                 if field.value and field.span.end > self.begin:
                     hung = (stem for depth, stem in reversed(self.stems) if depth < field.indent)
-                    around = (f"{field.key} {field.value}", *beside(record, place), *hung)
+                    around = (f"{field.key} {field.value}", *beside(record, place), *listed, *hung)
                     yield self.make(field.span, "field", around=around)
         if self.is_first and not self.front and fields and fields[0].value:
             # What a document begins with is about all of it, unless it is the first of several records.

@@ -49,6 +49,12 @@ RETRIES = (
     "# The program can wait between two tries of what failed; set waitretry to the seconds it may wait\n"
     "# at most, and note that it waits longer each time.\n#waitretry = 10\n\n# How deep to descend.\nreclevel = 5\n"
 )
+TUNS = (
+    "# What is in the cellar.\ntuns:\n  - number: 4\n    yeast: Rosal\n  - number: 9\n    yeast: Quant\n    acid: 3.1\n"
+)
+MUSEUM = "**Mill house.** April to October: Saturdays 13-16.\n\n**Tower.** November to March: Sundays 11-12."
+POLICY = "Bicycles: insured up to 400 euros.\nAny other thing: no."
+RECOLTE = "Clos Haut: grenache, récolté le 15 septembre."
 NEWS = "The next one is mill 12, in May.\n\nPort to libfoo 52, the latest version of the engine."
 NEWER = NEWS.replace("Port", "Ported")
 COLUMNS = dict.fromkeys((RAGGED, SHORT), ("name, price, stock, colour",)) | {
@@ -118,6 +124,15 @@ CASES = [
     # What is below another version's heading is another version's.
     (NEWS, "mill 12 libfoo version", ""),
     (NEWER, "mill 12 libfoo version", "Ported to libfoo 52, the latest version of the engine. [1]"),
+    # What a list is called names its entries.
+    (TUNS, "yeast of tun 9", "yeast: Quant [1]"),
+    (TUNS, "acid of tun 4", ""),
+    # A month is within a range of months.
+    (MUSEUM, "When is the Mill House open in July?", "April to October: Saturdays 13-16. [1]"),
+    (MUSEUM, "When is the Mill House open in January?", ""),
+    # These name nothing.
+    (POLICY, "For how much are bicycles insured when I'm out?", "Bicycles: insured up to 400 euros. [1]"),
+    (RECOLTE, "Quel jour le grenache du Clos Haut a-t-il été récolté ?", f"{RECOLTE} [1]"),
     # Its title has another year.
     (MEETING, "who was the chair of the meeting in 2021", ""),
     (MEETING, "who was the chair of the meeting in 2022", "Chair: Ada Moe. [1]"),
