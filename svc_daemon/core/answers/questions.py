@@ -391,8 +391,7 @@ def _variants(question: str, needs: Sequence[Need], nowhere: frozenset[str]) -> 
         begin = re.match(rf"\W*([A-Z]\w+) {re.escape(need.text)}\b", question) if need.kind == "name" else None
         if begin and (low := begin[1].lower()) in nowhere and likes_of(stem_of(low)) == {stem_of(low)}:
             # "Middle Tarn" begins a question, and there are Upper and Lower Tarn.
-            name = f"{begin[1]} {need.text}"
-            found.append(Need(name, "name", low, key=low, group=len(needs) + len(found) + 200))
+            found.append(Need(f"{begin[1]} {need.text}", "name", low, key=low, group=len(needs) + len(found) + 200))
         end = rf"{re.escape(need.text.lower())} ([^\W\d_]+)(?=\W*$| (?:in|of|on|at|for|from|with|to)\b|[,;])"
         may_end = any(map(str.isdigit, need.text)) and not (_AUXILIARY.search(question.lower()) or common_in(question))
         match = re.search(end, question.lower()) if may_end else None
