@@ -84,6 +84,8 @@ def _take_known(client: Client, source: JsonMapping, item: ReportItem, options: 
     """Keep the existing source of a URL, or fetch it again, and say if it stays without what was given for it."""
     _fetch_again(client, source, item, options)
     wanted = options.pattern
+    if wanted.webhook is not None:
+        item.warnings.append("its webhook is not called, since the bucket has it already.")
     if lacks(source, wanted.tags, wanted.metadata) or wanted.title not in (None, source["title"]):
         item.warnings.append(
             f"its title, tags and metadata stay as they are; `svc source set {source['id']}` sets them."
@@ -127,7 +129,11 @@ def _import(client: Client, wanted: ImportRequest, item: ReportItem, options: Im
         if error.code != "website_url_exists":
             raise
         # The page already has a source, perhaps under another spelling of its URL or in another bucket.
-        source = client.source(str(error.details["source_id"]))
+        if (source_id := error.details.get("source_id")) is None:
+            # It is in no bucket that this key can reach.
+            item.conflict(None, error.body())
+            return
+        source = client.source(str(source_id))
         if options.bucket in source["bucket_ids"]:
             _take_known(client, source, item, options)
             return

@@ -88,8 +88,8 @@ class ReportItem:
             return
         self.action, self.error, self.exit = "failed", error, Exit.FAILED
 
-    def conflict(self, source_id: str, error: Json) -> None:
-        """Record that the file has a conflict with this source."""
+    def conflict(self, source_id: str | None, error: Json) -> None:
+        """Record that the file has a conflict with this source; None if this key can't reach it."""
         self.action, self.source_id, self.error, self.exit = "conflict", source_id, error, Exit.CONFLICT
 
     def as_json(self, *, is_dry: bool = False) -> Json:

@@ -74,6 +74,7 @@ def test_an_import_is_fetched_again_only_to_be_refreshed(run_import: RunImport, 
     assert first["action"] == "created"
     assert second["action"] == "unchanged"
     assert second["source_id"] == source_id
+    assert "webhook is not called" in only(run_import("@/ferries.md --webhook @/hook"))["warnings"][0]
     assert _fetches(odd, "/ferries.md") == 1
     same = run_import("@/ferries.md --refresh")
     assert same.exit == 0
@@ -331,3 +332,16 @@ def test_a_password_in_an_address_is_refused_and_not_printed(here: RunSvc, bucke
     for words in ((), ("--json",)):
         ran = here("import", *urls, "-b", bucket, *words)
         assert (ran.exit, "sesame" in ran.stdout + ran.stderr, ran.stdout.count("***@a.example")) == (3, False, 3)
+
+
+def test_page_that_the_key_can_not_reach_is_a_conflict(
+    run_import: RunImport, bucket: str, odd: OddServer, here: RunSvc, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    odd.answers["GET /secret"] = (200, PAGE, {"Content-Type": "text/html"})
+    assert here("import", f"{odd.url}/secret", "-b", "board").exit == 0
+    assert here("bucket", "create", bucket).exit == 0
+    key = here("key", "create", "ci", "--preset", "ingest", "-b", bucket, "--json").json["key"]
+    monkeypatch.setenv("SVC_API_KEY", key)
+    finished = run_import("@/secret")
+    assert (finished.exit, only(finished)["source_id"]) == (6, None)
+    assert "in no bucket that this key can reach" in only(finished)["error"]["message"]
