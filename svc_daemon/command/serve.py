@@ -2,20 +2,29 @@
 
 import gc
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from svc_daemon import exits
 from svc_daemon.core.shortages import find_shortage
 from svc_daemon.errors import ServiceError
+from svc_daemon.paths import DataFiles
 from svc_daemon.settings.daemon import Role, Settings, find_misspelled
 from svc_daemon.settings.limits import SettingError
 
 
 def _read_settings(listen: str | None, role: Role, faults: Path | None) -> Settings:
-    """Read the settings from the environment, and warn of misspelled ones. Raises SettingError or OSError."""
+    """Read the settings from the environment, and warn of likely mistakes. Raises SettingError or OSError."""
     settings = Settings.from_environ(os.environ, listen, role, faults)
     for name, meant in find_misspelled(os.environ).items():
         exits.print_note(f"warning: {name} has no effect{f': {meant} is probably meant' if meant else ''}.")
+    with suppress(OSError):
+        owner = DataFiles(settings.data_dir).state.stat().st_uid
+        if os.geteuid() == 0 and owner != 0:
+            exits.print_note(
+                f"warning: {settings.data_dir} is the data of user {owner}, who can't open what root stores there: run "
+                "the service as that user."
+            )
     return settings
 
 

@@ -58,6 +58,15 @@ def test_restore_into_a_users_folder_makes_it_whole_for_the_user(tmp_path: Path)
     assert (others(made.files.root), made.files.state.is_file()) == ([], True)
 
 
+def test_root_is_warned_of_serving_another_users_data(tmp_path: Path) -> None:
+    made = Installation(tmp_path)
+    made.operate("team", "create", "blue")
+    assert made.operate("serve", "--check").stderr == ""
+    give(made.files.root)
+    ended = made.operate("serve", "--check")
+    assert (ended.exit, f"is the data of user {SERVICE}, who can't open" in ended.stderr) == (0, True)
+
+
 def test_what_is_linked_into_the_data_directory_stays_roots(tmp_path: Path) -> None:
     made = Installation(tmp_path)
     made.operate("team", "create", "blue")
