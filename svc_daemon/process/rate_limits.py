@@ -68,8 +68,10 @@ def refuse_bytes(wait_s: float, window: ByteWindow, size_bytes: int) -> None:
     `wait_s` is in seconds. Infinity means that the limit never allows that many bytes.
     """
     if wait_s > 0:
+        never = f"{size_bytes:,} bytes are more than the {window.limit_bytes:,} that a team may upload in a minute."
         raise ServiceError(
             ErrorCode.QUOTA_EXCEEDED,
+            never if isinf(wait_s) else None,
             limit_bytes=window.limit_bytes,
             used_bytes=window.used_bytes,
             requested_bytes=size_bytes,

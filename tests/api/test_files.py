@@ -225,7 +225,9 @@ def test_the_quota_counts_bytes_of_a_minute_and_replays_none(limited: LimitDaemo
     assert answer.headers["Retry-After"] == str(details["retry_after_seconds"])
     assert daemon.kept() == before
     # More than the whole quota never fits.
-    assert details_of(daemon.upload(b"x" * 101), "quota_exceeded")["retry_after_seconds"] == 60
+    never = daemon.upload(b"x" * 101)
+    assert details_of(never, "quota_exceeded")["retry_after_seconds"] == 60
+    assert never.json()["error"]["message"] == "101 bytes are more than the 100 that a team may upload in a minute."
     body_of(daemon.upload(b"y" * 40, repeat_key="k2"), 201)
     daemon.advance(41)
     body_of(daemon.upload(b"z" * 60), 201)
