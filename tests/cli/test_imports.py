@@ -345,3 +345,10 @@ def test_page_that_the_key_can_not_reach_is_a_conflict(
     finished = run_import("@/secret")
     assert (finished.exit, only(finished)["source_id"]) == (6, None)
     assert "in no bucket that this key can reach" in only(finished)["error"]["message"]
+
+
+def test_source_shows_where_its_url_redirects_to(run_import: RunImport, odd: OddServer, here: RunSvc) -> None:
+    odd.answers["GET /old.md"] = (302, {}, {"Location": "/ferries.md"})
+    moved, plain = (only(run_import(words))["source_id"] for words in ("@/old.md", "@/ferries.md#now"))
+    assert f"redirects to  {odd.url}/ferries.md\n" in here("source", "show", moved).stdout
+    assert "redirects" not in here("source", "show", plain).stdout

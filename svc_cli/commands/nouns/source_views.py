@@ -9,6 +9,7 @@ from svc_cli.errors import UsageError
 from svc_cli.render import certainty, counted, duration, fields, place_of, scan_progress, size, state_of, table
 from svc_cli.transfer.downloads import checked, writing
 from svc_daemon.wire import JsonMapping
+from svc_daemon.wire.light.urls import normal_url
 
 if TYPE_CHECKING:
     from svc_cli.client.api import Client
@@ -87,6 +88,8 @@ def render_source(console: Console, source: JsonMapping) -> str:
     """Render the fields of a source that are not empty."""
     extraction = source.get("extraction") or {}
     error, refresh, shortage = (source.get(name) or {} for name in ("error", "refresh", "waits_for"))
+    final = source.get("final_url") or ""
+    is_redirected = normal_url(final) != normal_url(source.get("source_url") or final)
     text = fields(
         console,
         [
@@ -104,6 +107,7 @@ def render_source(console: Console, source: JsonMapping) -> str:
             ("tags", source.get("tags")),
             ("metadata", "  ".join(f"{key}={value}" for key, value in (source.get("metadata") or {}).items())),
             ("address", source.get("source_url")),
+            ("redirects to", final if is_redirected else None),
             ("fetched", f"{source['fetched_at']} ({age_of(source)})" if source.get("fetched_at") else None),
             ("refresh", _schedule_of(refresh)),
             ("stale", _why_stale(refresh)),
