@@ -62,8 +62,8 @@ _ASKED_UNITS = (
 )
 _COLOURS = "red orange yellow green blue purple violet pink brown black white gr[ae]y beige silver gold(?:en)?"
 _DAY_FORMS = "|".join(f"{day}s?" for day in DAY_NAMES)
-_MONTH_FORMS = "|".join(rf"{month}|{month[:3]}\b" for month in MONTHS if month != "may")
-_MONTH_FORMS += r"|may \d|(?<=\d )may|(?<=\d\w\w )may|(?<=\bin )may"
+_MONTH_FORMS = "january|" + "|".join(rf"{month}|{month[:3]}\b(?!@)" for month in MONTHS[1:] if month != "may")
+_MONTH_FORMS += "".join(rf"|{a} \d|(?<=\d ){a}|(?<=\d\w\w ){a}|(?<=\bin ){a}" for a in ("may", "jan"))  # Names, too.
 #: A day or a time of day; what is only as long as that is a duration.
 _TIME = rf"\b\d\d?:\d\d\b|\b(?:{_DAY_FORMS}|weekdays?|weekends?|daily|mon|tue|wed|thu|fri|sat|sun)\b|\b(?:19|20)\d\d\b"
 _TIME += r"|\b\d\d?(?:[.:]\d\d)? ?(?:[-–]|to|until) ?\d\d?(?:[.:]\d\d)?(?![\w-])"  # noqa: RUF001

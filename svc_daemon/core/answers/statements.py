@@ -108,7 +108,9 @@ class Statement:
         # but not apart in one.
         is_version = label and any(f"v{number}" in reading.codes for reading in self.scope)
         parts = need.text.split()[:1] if is_version else need.text.lower().split() if need.kind == "name" else []
-        found = [[bool(reading.has_name([part.lower()])) for part in parts] for reading in self.scope]
+        # A row and the names of its columns are two places, although what is around it has both.
+        scope = [self.scope[0], reading_of(self.heads), *self.scope[2:]] if self.kind == "row" else self.scope
+        found = [[bool(reading.has_name([part.lower()])) for part in parts] for reading in scope]
         return bool(parts) and all(map(any, zip(*found, strict=True))) and (is_version or not any(map(all, found)))
 
     def covers(self, need: Need) -> bool:
@@ -166,16 +168,14 @@ class _Structure:
         ]
         self.texts = [self.text[line.start : line.end] for line in self.lines]
         #: Of what ends before it, only what the rest belongs to is read.
-        self.begin = len(lead)
-        self.is_first = is_first
+        self.begin, self.is_first = len(lead), is_first
         self.above = (*reversed(headings), *names_in(title))
         self.headings = len(headings)
         #: The cells of lines whose columns are set apart by spaces.
         self.aligned = aligned_in([line for line in self.texts if not (line and _RULE.fullmatch(line))])
         self.names = columns_in(headings[-1] if headings else "", self.texts)
         #: The line that heads what follows, whether nothing has followed it yet, and the first line of the document.
-        self.head = self.first = ""
-        self.is_bare = False
+        self.head, self.first, self.is_bare = "", "", False
         #: The lines that list items hang on, with their indents.
         self.stems: list[tuple[int, str]] = []
         #: What the front matter says.

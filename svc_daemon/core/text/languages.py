@@ -10,7 +10,7 @@ from itertools import chain
 
 import tantivy
 
-from svc_daemon.core.text.words import STOP_WORDS
+from svc_daemon.core.text.words import STOP_WORDS, words_of
 
 #: The languages that have stems, and the names of their algorithms.
 _STEMMED = (
@@ -140,9 +140,17 @@ _ASKING_ELSEWHERE = (
     "quem qual quais onde hoeveel wie waar wanneer welke hoe"
 )
 _INTERROGATIVES = frozenset(_ASKING_ELSEWHERE.split())
+#: Common words of other languages that mean something in English, and those that only English has.
+_MEANING = frozenset(("care", "come", "comment", "den", "die", "door", "hat", "man", "men", "met", "per", "son", "war"))
+_ELSEWHERE = frozenset(word for word, having in _HAVING.items() if having != ["en"]) | _INTERROGATIVES
+_ENGLISH = STOP_WORDS - _ELSEWHERE
 
 
 def common_in(question: str) -> frozenset[str]:
     """Return the words of a question in another language than English that say nothing of what is asked."""
     language = guess_language(question)
-    return COMMON[language] | _INTERROGATIVES if language not in ("", "en") else frozenset()
+    if language not in ("", "en"):
+        return COMMON[language] | _INTERROGATIVES
+    # One word such as "der" or "de" doesn't tell a language from its relatives.
+    words = set(words_of(question))
+    return frozenset() if words & _ENGLISH else frozenset(words & _ELSEWHERE - _MEANING - STOP_WORDS)

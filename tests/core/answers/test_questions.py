@@ -5,7 +5,8 @@ import pytest
 from svc_daemon.core.answers.candidates import Asked
 from svc_daemon.core.answers.extractive_answers import quote_best
 from svc_daemon.core.answers.passages import Passage
-from svc_daemon.core.answers.questions import MOST_NAMED
+from svc_daemon.core.answers.questions import MOST_NAMED, measure_of
+from svc_daemon.core.answers.readings import Reading
 from tests.core.answers.passages import passage
 from tests.limits import cpu_limit_s
 
@@ -306,3 +307,13 @@ def test_the_processor_time_grows_linearly_with_the_question(piece: str) -> None
     question = piece * (4000 // len(piece))
     with cpu_limit_s(3):
         quote_best(question, question, [ERRORS, passage(question)])
+
+
+@pytest.mark.parametrize(
+    ("text", "has_date"),
+    [("jan@example.org", False), ("Jan Kowalski comes.", False), ("5 Jan", True), ("Jan 2025", True), ("in Jan", True)],
+)
+def test_jan_is_a_month_only_where_a_date_is(text: str, has_date: bool) -> None:
+    measure = measure_of("when is the review?")
+    assert measure is not None
+    assert measure.share_in(Reading(text), Reading("")) == float(has_date)

@@ -127,3 +127,9 @@ def test_names_of_columns_stay_above_their_cells_where_some_have_none() -> None:
     assert [each.heads for each in statements_of(passage("| 2024 | 2025\nGas | 1 | 2\nOil | 3 | 4"))] == [
         " | 2024 | 2025"
     ] * 2
+
+
+def test_name_may_be_in_a_row_and_in_the_names_of_its_columns() -> None:
+    (need,) = needs_of("Was kostet Heizung Februar?")
+    gas, heating = statements_of(passage("Gas | 1 | 2\nHeizung | 3 | 4", headings=(", Januar, Februar",)))
+    assert [gas.has(need), heating.has(need)] == [False, True]

@@ -4,7 +4,7 @@
 
 import pytest
 
-from svc_daemon.core.text.languages import guess_language
+from svc_daemon.core.text.languages import common_in, guess_language
 from svc_daemon.core.text.queries import parse_query
 from svc_daemon.core.text.words import (
     stem_of,
@@ -90,3 +90,18 @@ def test_forms_of_a_word_have_one_stem_and_other_words_have_others() -> None:
 def test_stop_words_are_left_out_of_a_query() -> None:
     assert stems_of("What is the boat's tide?") == {"boat", "tid"}
     assert len(stems_of(" ".join(f"w{number}" for number in range(500)))) == 500
+
+
+@pytest.mark.parametrize(
+    ("question", "common"),
+    [
+        ("Preis der Pumpe P-200", {"der"}),
+        ("Total TTC de la facture F-31", {"de", "la"}),
+        ("What does la Fenice cost?", set()),
+        ("pump P-200 price", set()),
+    ],
+)
+def test_words_that_say_nothing_are_known_in_a_question_too_short_to_show_its_language(
+    question: str, common: set[str]
+) -> None:
+    assert common_in(question) == common
