@@ -28,7 +28,7 @@ from svc_daemon.data_directory import (
     lock_directory,
     make_folders,
 )
-from svc_daemon.operations.installations import prepare_installation, refuse_lost_state
+from svc_daemon.operations.installations import prepare_installation, prepare_secret, refuse_lost_state
 from svc_daemon.operations.keys import Verb
 from svc_daemon.paths import DataFiles, read_own
 from svc_daemon.server.engines import choose_engines
@@ -128,6 +128,8 @@ def _run_offline(files: DataFiles, errand: Errand, cluster: ClusterSettings | No
         if errand.on_install is None:
             raise NoDirectory(files)
         errand.on_install(files)
+        # Otherwise a backup from before the first start would lack it.
+        prepare_secret(files, os.urandom)
     make_ids = Ids(now=lambda: datetime.now(UTC), random=os.urandom)
     database = choose_engines(cluster, os.environ).open_state(files, lambda _: None)
     try:

@@ -49,6 +49,12 @@ def test_invalid_setting_fails_with_one_line_that_names_it(tmp_path: Path) -> No
     assert not (tmp_path / "data").exists()
 
 
+def test_installation_that_never_started_is_backed_up_whole(tmp_path: Path) -> None:
+    assert run(tmp_path, "team", "create", "blue").exit == 0
+    made = run(tmp_path, "backup", str(tmp_path / "backups"), "--json")
+    assert (made.exit, made.json["problems"]) == (0, [])
+
+
 def test_check_warns_of_a_misspelled_setting(tmp_path: Path) -> None:
     ended = run(tmp_path, "serve", "--check", SVC_ALLOWED_HOST="svc.example.com")
     warning = "warning: SVC_ALLOWED_HOST has no effect: SVC_ALLOWED_HOSTS is probably meant.\n"

@@ -49,7 +49,6 @@ def test_what_a_command_of_root_makes_belongs_to_the_user_of_the_service(tmp_pat
 def test_restore_into_a_users_folder_makes_it_whole_for_the_user(tmp_path: Path) -> None:
     made = Installation(tmp_path)
     made.operate("team", "create", "blue")
-    made.files.secret.write_text(os.urandom(32).hex())
     assert made.operate("backup", str(tmp_path / "backups")).exit == 0
     shutil.rmtree(made.files.root)
     made.files.root.mkdir()
