@@ -84,12 +84,16 @@ def render_retry(answer: JsonMapping, *, is_dry: bool) -> str:
     return "\n".join(lines)
 
 
+def redirect_of(source: JsonMapping) -> str | None:
+    """Return the URL that the source's content came from, if it is another than that of the source."""
+    url, final = source.get("source_url"), source.get("final_url")
+    return final if url and final and normal_url(final) != normal_url(url) else None
+
+
 def render_source(console: Console, source: JsonMapping) -> str:
     """Render the fields of a source that are not empty."""
     extraction = source.get("extraction") or {}
     error, refresh, shortage = (source.get(name) or {} for name in ("error", "refresh", "waits_for"))
-    final = source.get("final_url") or ""
-    is_redirected = normal_url(final) != normal_url(source.get("source_url") or final)
     text = fields(
         console,
         [
@@ -106,8 +110,7 @@ def render_source(console: Console, source: JsonMapping) -> str:
             ("buckets", source.get("bucket_ids")),
             ("tags", source.get("tags")),
             ("metadata", "  ".join(f"{key}={value}" for key, value in (source.get("metadata") or {}).items())),
-            ("address", source.get("source_url")),
-            ("redirects to", final if is_redirected else None),
+            *(("address", source.get("source_url")), ("redirects to", redirect_of(source))),
             ("fetched", f"{source['fetched_at']} ({age_of(source)})" if source.get("fetched_at") else None),
             ("refresh", _schedule_of(refresh)),
             ("stale", _why_stale(refresh)),
