@@ -29,12 +29,18 @@ _END = re.compile(r"(?<![.!?…])[.!?…]++[\"'»”’)\]]*(?:\s*\[\d+\])*(?=\s
 #: Abbreviations whose full stop does not end a sentence.
 _SHORTENED = (
     "al approx bzw ca co corp dept dr e.g ed est etc ext hrs i.e inc incl jan feb mar apr jun jul aug sep sept oct nov "
-    "dec ltd mr mrs ms prof ref resp sr st tel u.s u.k viz vs z.b"
+    "dec ltd mr mrs ms prof ref resp sr st tel u.s u.k viz vs z.b abs bzgl d.h evtl ggf inkl mio mme mrd núm pág sra "
+    "u.a vgl zzgl"
 )
 _SHORTENED_BEFORE_NUMBERS = "art cf ch eq fig max min no nos nr op p para pp sec vol"
 _ABBREVIATIONS = frozenset(_SHORTENED.split())
 _NUMBERING = frozenset(_SHORTENED_BEFORE_NUMBERS.split())
 _DAY_END = re.compile(rf"\.\s{MONTH_AFTER_DAY}")
+#: A number, or a date of only numbers, whose full stop is no end before a small letter: "Bis zum 31.05. zahlen."
+_NUMBER = re.compile(r"\d{1,4}(?:\.\d{1,2}){0,2}")
+_SMALL = re.compile(r"\. [^\W\d_]")
+#: What a numeral follows in German: "Der 2. Stock ist zu."
+_BEFORE_NUMERAL = re.compile(r"\b(?:de[rmns]|die|das|am|im|zum|zur|vom|beim|jede[rnms]?) \Z", re.IGNORECASE)
 _SPACE = re.compile(r"\s*")
 _LAST_WORD = re.compile(r"[\w.]+$")
 
@@ -96,12 +102,21 @@ def _goes_on(text: str, start: int, stop: int) -> bool:
     word = _LAST_WORD.search(text, max(start, stop - 12), stop)
     if word is None:
         return False
-    if word[0].isdigit():
-        return not text[start : word.start()].strip() or _DAY_END.match(text, stop) is not None
+    if _NUMBER.fullmatch(word[0]):
+        is_marker = word[0].isdigit() and not text[start : word.start()].strip()
+        return is_marker or _DAY_END.match(text, stop) is not None or _is_within(text, word.start(), stop)
     if word[0].lower() in _NUMBERING:
         return text[stop + 1 : stop + 4].lstrip()[:1].isdigit()
     is_initial = len(word[0]) == 1 and word[0].isalpha() and word[0].isupper() and text[word.start() - 1] != "°"
     return word[0].lower() in _ABBREVIATIONS or is_initial
+
+
+def _is_within(text: str, start: int, stop: int) -> bool:
+    """Return whether the full stop of a number or date is none of a sentence."""
+    following = _SMALL.match(text, stop)
+    if following is None:
+        return False
+    return following[0][-1].islower() or _BEFORE_NUMERAL.search(text, max(0, start - 8), start) is not None
 
 
 def _cut(text: str, sentence: Span, longest: int) -> Iterator[Span]:

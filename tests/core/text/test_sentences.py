@@ -41,6 +41,18 @@ CASES = [
     ("-milk\n-eggs\n- - tea\n---\nend", ["-milk", "-eggs", "tea", "end"]),
     # The day of a date.
     ("28. Februar 2024: Abgabe. Bis zum 1. Mai ist zu.", ["28. Februar 2024: Abgabe.", "Bis zum 1. Mai ist zu."]),
+    (
+        "Belege bis 31.05. einreichen. Es waren 12. Das ist viel.",
+        ["Belege bis 31.05. einreichen.", "Es waren 12.", "Das ist viel."],
+    ),
+    (
+        "Der 2. Stock ist zu. It costs 5. The rest is free.",
+        ["Der 2. Stock ist zu.", "It costs 5.", "The rest is free."],
+    ),
+    (
+        "Bis 15.04.2026 zahlen, zzgl. Versand. Das sind 2 Mio. Euro.",
+        ["Bis 15.04.2026 zahlen, zzgl. Versand.", "Das sind 2 Mio. Euro."],
+    ),
     ("日本語です。次の文。", ["日本語です。", "次の文。"]),
 ]
 
