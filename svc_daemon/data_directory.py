@@ -12,9 +12,11 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from svc_daemon.errors import StorageError
+from svc_daemon.errors import StorageError, StoreUnavailable
 from svc_daemon.paths import DataFiles, make_folder, sync_folder
 
+#: What is wrong if a folder is missing that a running daemon needs.
+GONE = "A folder of the data directory is gone. Is a volume not mounted?"
 #: Maximum size in characters of files such as the record of a backup, which are read into memory.
 SMALL_BYTES = 1024 * 1024
 
@@ -252,11 +254,11 @@ def hash_file(path: str | Path) -> "_Hash":
 
 
 def measure_disk(folder: Path) -> "_DiskUsage":
-    """Return the sizes of the folder's disk, in bytes. Raises OSError, and StorageError if the folder is gone."""
+    """Return the sizes of the folder's disk, in bytes. Raises OSError, and StoreUnavailable if the folder is gone."""
     try:
         return shutil.disk_usage(folder)
     except FileNotFoundError as error:
-        raise StorageError(f"{folder.name} of the data directory is gone; a volume may not be mounted.") from error
+        raise StoreUnavailable(GONE) from error
 
 
 def measure_files(files: DataFiles) -> dict[str, int]:

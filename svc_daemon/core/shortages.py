@@ -20,7 +20,7 @@ class ShortageKind(StrEnum):
     MEMORY = "memory"
     #: The system can't start another process or thread.
     PROCESSES = "processes"
-    #: An engine on another machine, such as the object store, doesn't answer.
+    #: An engine on another machine, such as the object store, doesn't answer, or the folder of the blobs is gone.
     STORE = "store"
 
 
@@ -30,7 +30,7 @@ SENTENCES = {
     ShortageKind.DESCRIPTORS: "No more files can be opened.",
     ShortageKind.MEMORY: "There is not enough memory.",
     ShortageKind.PROCESSES: "No more processes or threads can be started.",
-    ShortageKind.STORE: "A store on another machine does not answer.",
+    ShortageKind.STORE: "A store on another machine does not answer, or the volume of the stored files is gone.",
 }
 
 

@@ -132,6 +132,30 @@ def test_data_directory_that_is_gone_is_a_trouble_of_the_disk_that_passes(daemon
 
 
 @pytest.mark.folders
+def test_documents_wait_for_stored_bytes_whose_volume_is_gone_and_none_counts_as_lost(daemon: Daemon) -> None:
+    queued, ready = daemon.add_source(), daemon.add_source(b"The other umber quay.")
+    daemon.start()
+    daemon.wait_ready(queued, ready)
+    daemon.stop()
+    waiting = daemon.add_source(b"A third umber quay.")
+    blobs = daemon.files.blobs
+    away = blobs.rename(blobs.with_name("away"))
+    daemon.start()
+    wait_short(daemon)
+    for path in ("content", "text?verify=content"):
+        answer = daemon.ask("GET", f"/v1/sources/{ready}/{path}")
+        assert (answer.status_code, answer.json()["error"]["code"]) == (503, "storage_full"), path
+    # Longer than all attempts and the pauses between them.
+    daemon.advance(60)
+    source = daemon.source(waiting)
+    assert (source["status"], source["error"], source["waits_for"]["lack"]) == ("queued", None, "store")
+    away.rename(blobs)
+    daemon.wait_ready(waiting)
+    assert daemon.task(waiting)["attempt"] == 1
+    wait_short(daemon, short=False)
+
+
+@pytest.mark.folders
 def test_below_the_disk_reserve_tasks_wait_with_a_cause_and_continue_afterwards(
     daemon: Daemon, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -20,8 +20,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from svc_daemon.core import ids
-from svc_daemon.data_directory import list_own, measure_disk
-from svc_daemon.errors import StorageError
+from svc_daemon.data_directory import GONE, list_own, measure_disk
+from svc_daemon.errors import StorageError, StoreUnavailable
 from svc_daemon.paths import DataFiles, make_folder, sync_folder
 from svc_daemon.store.files.contract import BlobFacts
 from svc_daemon.store.files.removals import Removals
@@ -143,7 +143,7 @@ class BlobFile:
 
     async def find(self) -> BlobFacts | None:
         try:
-            found = os.lstat(self.path)
+            found = self._look()
         except FileNotFoundError:
             return None
         if not stat.S_ISREG(found.st_mode):
@@ -175,9 +175,18 @@ class BlobFile:
         finally:
             os.close(descriptor)
 
+    def _look(self) -> os.stat_result:
+        try:
+            return os.lstat(self.path)
+        except FileNotFoundError as error:
+            # Without their folder, all blobs would seem to be lost.
+            if not self.path.parent.is_dir():
+                raise StoreUnavailable(GONE) from error
+            raise
+
     def _open(self) -> int:
         # Check the type first, because opening a named pipe would wait for a writer.
-        if not stat.S_ISREG(os.lstat(self.path).st_mode):
+        if not stat.S_ISREG(self._look().st_mode):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.path.name)
         return os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
 
