@@ -38,6 +38,13 @@ _LEFTOVER_FOLDER = re.compile(
     r"|.*\.sb-[0-9a-f]{8}-\w{6}",
     re.IGNORECASE,
 ).fullmatch
+#: A document that needs no extension to be known: a PDF, or an Office, OpenDocument or EPUB file.
+_DOCUMENT = re.compile(
+    rb"%PDF-|PK\x03\x04.{26}(?:\[Content_Types\]\.xml|mimetypeapplication/(?:vnd\.oasis|epub)|_rels/|docProps/|word/|xl/|ppt/)",
+    re.DOTALL,
+)
+_ASCII = bytes((*b"\t\n\f\r\x1b", *range(32, 127)))
+_CONTROLS = bytes(code for code in range(128) if code not in _ASCII)
 #: Bytes to read to decide whether a file is text.
 SNIFF_BYTES = 8192
 
@@ -191,15 +198,19 @@ def reason_by_type(
             start = file.read(SNIFF_BYTES) or b""  # None if the file gives nothing at the moment
     except FileRefused:
         return None  # the error is reported when the file is read
-    return None if is_text(start) else UNREADABLE_TYPE
+    is_readable = is_text(start) or (not suffixes and _DOCUMENT.match(start) is not None)
+    return None if is_readable else UNREADABLE_TYPE
 
 
 def is_text(start: bytes) -> bool:
-    """Whether the first bytes of a file are UTF-8 text, perhaps cut within a character."""
+    """Whether the first bytes of a file are text: in UTF-8, perhaps cut within a character, or mostly in ASCII."""
     if b"\0" in start:
         return False
     try:
         start.decode("utf-8")
     except UnicodeDecodeError as error:
-        return error.start >= len(start) - 3 and len(start) == SNIFF_BYTES
+        is_cut = error.start >= len(start) - 3 and len(start) == SNIFF_BYTES
+        # Compressed or encrypted data has many control characters, and few of ASCII.
+        controls, ascii_ = (len(start) - len(start.translate(None, each)) for each in (_CONTROLS, _ASCII))
+        return is_cut or (controls * 100 <= len(start) and ascii_ * 2 > len(start))
     return True

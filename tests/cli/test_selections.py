@@ -183,6 +183,17 @@ def test_pictures_in_folders_are_left_out_unless_they_are_asked_for(work: Path) 
     assert code_of(skip.reason) == "type_unreadable"
 
 
+def test_document_or_text_that_no_extension_tells_is_selected_by_its_first_bytes(work: Path) -> None:
+    for number, start in enumerate((b"[Content_Types].xml", b"mimetypeapplication/epub+zip", b"word/document.xml")):
+        write(work / "found", f"package{number}", data=b"PK\x03\x04" + bytes(26) + start)
+        write(work / "found", f"package{number}.zip", data=b"PK\x03\x04" + bytes(26) + start)
+    write(work / "found", "archive", data=b"PK\x03\x04" + bytes(26) + b"a.txt")
+    write(work / "found", "scan", data=b"%PDF-1.7\n\0")
+    write(work / "found", "film.srt", data="Größe 5 für alle".encode("cp1252"))
+    found = [each.title for each in select(["found"], POLICY).files]
+    assert found == ["found/film.srt", *(f"found/package{number}" for number in range(3)), "found/scan"]
+
+
 def test_compressed_file_is_selected_only_with_an_accepted_inner_suffix(work: Path) -> None:
     write(work / "packed", "a.txt.gz", "A.MD.GZ", "a.tar.gz", "a.gz", data=b"\x1f\x8b\x08\x00\xff")
     selection = select(("packed",), Filters(extensions=frozenset({".txt.gz", ".md.gz"}), max_bytes=100))
@@ -222,7 +233,8 @@ def test_title_is_for_a_single_file_and_standard_input_requires_one(work: Path) 
 def test_is_text_tells_text_from_binary_data() -> None:
     cut = "ü".encode()[:1]
     cells = {b"plain": True, "ü".encode(): True, b"a\0b": False, b"\xff\xfe": False}
-    cells |= {b"x" * 8191 + cut: True, b"x" * 100 + cut: False}
+    cells |= {b"x" * 8191 + cut: True, b"x" * 100 + cut: True, "Größe 5 für alle\r\n".encode("cp1252"): True}
+    cells |= {bytes(range(128, 256)): False, b"x" * 100 + b"\x01\x02\xfc": False, b"\x80\x81ab": False}
     assert {start: is_text(start) for start in cells} == cells
 
 
