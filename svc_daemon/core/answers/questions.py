@@ -250,9 +250,9 @@ class Question:
         counting = frozenset[str]().union(*map(likes_of, self.words | self.weights.keys()))
         counting |= self.measure.names if self.measure else frozenset()
         self.counting = cache(lambda text: reading_of(text).words & counting)
-        numbers = [re.sub(r"^\D+", "", need.text) for need in self.needs if any(map(str.isdigit, need.text))]
-        #: The numbers that the question has: "edition 2024" isn't a number of days in 2024.
-        self.numbers = re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, numbers))})(?![\w-])") if numbers else None
+        #: Its numbers, and its codes as a whole: "edition 2024" isn't a number of days in 2024.
+        bare = [re.sub(r"^(\D*\s)?\W*(v(?=\d))?", "", each.text) for each in self.needs if re.search(r"\d", each.text)]
+        self.numbers = re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, bare))})(?![\w-])") if bare else None
 
     @property
     def asks_for_value(self) -> bool:

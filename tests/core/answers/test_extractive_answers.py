@@ -29,6 +29,14 @@ def test_a_question_with_two_parts_gets_a_sentence_for_each() -> None:
     assert answer == "The annual fee is forty euros. [1] Refunds take ten days. [2]"
 
 
+def test_the_number_in_a_code_of_the_question_may_be_the_answer_too() -> None:
+    for question, text in (
+        ("What does room B12 cost?", "Room B12 costs 12 euros."),
+        ("What is the fee of tank7?", "The fee of tank7 is 7 euros."),
+    ):
+        assert answer_to(question, passage(text, cost=1.0, fee=1.0)) == f"{text} [1]"
+
+
 def test_sentences_of_one_passage_keep_their_order_and_are_limited() -> None:
     steps = passage("Fill in the form for travel. Then send the travel form to finance.", travel=1.0, form=1.0)
     assert answer_to("travel form", steps).startswith("Fill in the form for travel. [1] Then send")
