@@ -22,7 +22,8 @@ def texts(data: bytes, filename: str = "a.docx") -> list[str]:
 
 def test_headers_and_footers_of_all_sections_are_read_once_around_the_text() -> None:
     marks = (
-        '<w:sectPr><w:headerReference w:type="{}" r:id="{}"/><w:footerReference w:type="default" r:id="rF"/></w:sectPr>'
+        '<w:sectPr><w:headerReference w:type="{}" r:id="{}"/><w:footerReference w:type="default" r:id="rF"/>'
+        "<w:titlePg/></w:sectPr>"
     )
     body = (
         paragraph("One.", marks.format("first", "r1"))
@@ -37,9 +38,14 @@ def test_headers_and_footers_of_all_sections_are_read_once_around_the_text() -> 
         "f.xml": part("w:ftr", paragraph("Contract 7")),
     }
     related = "".join(relation(f"r{number}", "header", f"h{number}.xml") for number in (1, 2, 3))
-    document = read(word(body, parts, related + relation("rF", "footer", "f.xml")), "a.docx")
+    related += relation("rF", "footer", "f.xml") + relation("rS", "settings", "settings.xml")
+    settings = {"settings.xml": part("w:settings", "<w:evenAndOddHeaders/>")}
+    document = read(word(body, parts | settings, related), "a.docx")
     assert document.text.split("\n\n") == ["Zebra GmbH", "A seal", "DRAFT", "One.", "Two.", "Three.", "Contract 7"]
     assert document.parts == {"headers": 2, "footers": 1, "alt_texts": 1}
+    off = read(word(body.replace("<w:titlePg/>", '<w:titlePg w:val="0"/>'), parts, related), "a.docx")
+    assert off.text.split("\n\n") == ["Zebra GmbH", "One.", "Two.", "Three.", "Contract 7"]
+    assert [(each.text, each.reason) for each in off.hidden] == [("Zebra GmbH", "header that is turned off")]
 
 
 def test_notes_and_comments_follow_their_paragraph_or_row_with_their_authors() -> None:

@@ -18,7 +18,7 @@ from svc_daemon.extract.formats import Given, find_reader
 from svc_daemon.extract.formats.open_xml.charts import add_graphic
 from svc_daemon.extract.formats.open_xml.equations import equation_text
 from svc_daemon.extract.formats.open_xml.numbering import Numbering, number_of
-from svc_daemon.extract.formats.open_xml.packages import OfficePackage, alternative, open_package, qname
+from svc_daemon.extract.formats.open_xml.packages import OfficePackage, alternative, is_on, open_package, qname
 from svc_daemon.extract.formats.open_xml.word.notes import WordNotes
 from svc_daemon.extract.formats.open_xml.word.runs import SILENT, Attached, RunReader
 from svc_daemon.extract.formats.open_xml.word.styles import StyleLook, WordStyles, has_background, marks_of
@@ -70,7 +70,7 @@ def read(given: Given) -> Document:
     if root is None or next(root.iter(qname("w:body")), None) is None:
         raise documents.unreadable("The Word file is damaged: its text can't be read.")
     walker = _Walker(flow, given, package, main)
-    headers, footers = (_printed_parts(package, main, root, kind) for kind in ("header", "footer"))
+    headers, footers = (_printed_parts(flow, package, main, root, kind) for kind in ("header", "footer"))
     walker.add_printed(headers, "headers")
     walker.add_story(main, root, root)
     walker.add_left_comments()
@@ -79,10 +79,25 @@ def read(given: Given) -> Document:
     return flow.finish(title=package.title() or walker.title or flow.headings.first)
 
 
-def _printed_parts(package: OfficePackage, main: str, root: Any, kind: str) -> list[str]:
-    """Return the parts of the headers or footers of all sections, each once."""
-    marks = root.iter(qname(f"w:{kind}Reference"))
-    return [*dict.fromkeys(filter(None, (package.target(main, mark) for mark in marks)))]
+def _printed_parts(flow: FlowDocument, package: OfficePackage, main: str, root: Any, kind: str) -> list[str]:
+    """Return the parts of the headers or footers of all sections, each once.
+
+    Word keeps those of first and even pages when they are turned off.
+    """
+    settings = [root for root in map(package.parse, package.related(main, "settings")) if root is not None]
+    even = next((root.find(qname("w:evenAndOddHeaders")) for root in settings), None)
+    is_shown = {
+        "first": any(is_on(each, _VALUE) for each in root.iter(qname("w:titlePg"))),
+        "even": is_on(even, _VALUE),
+    }
+    shown: dict[str, None] = {}
+    for mark in root.iter(qname(f"w:{kind}Reference")):
+        part = package.target(main, mark)
+        if part is not None and is_shown.get(mark.get(qname("w:type")) or "", True):
+            shown[part] = None
+        elif part is not None and (story := package.parse(part)) is not None:
+            flow.hide(" ".join(story.itertext()), f"{kind} that is turned off")
+    return [*shown]
 
 
 class _Walker:
