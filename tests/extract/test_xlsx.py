@@ -294,3 +294,37 @@ def test_each_row_has_the_names_of_the_columns_of_its_table(rows: list[list[Any]
 
     found = [block.headings[1:] for block in read(written(build), "a.xlsx").blocks if block.kind == "row"]
     assert found == [(heading,) if heading else () for heading in headings]
+
+
+XML_BOOK = """<?xml version="1.0"?>
+<?mso-application progid="Excel.Sheet"?>
+<Workbook xmlns="urn:schemas-microsoft-com:office:spreadsheet" xmlns:ss="urn:schemas-microsoft-com:office:spreadsheet">
+<Styles><Style ss:ID="e"><NumberFormat ss:Format="#,##0.00 &quot;EUR&quot;"/></Style>
+<Style ss:ID="p" ss:Parent="e"><NumberFormat ss:Format="Percent"/></Style><Style ss:ID="f" ss:Parent="e"/></Styles>
+<Worksheet ss:Name="Costs"><Table>
+<Row><Cell><Data ss:Type="String">Item</Data></Cell><Cell ss:Index="3"><Data ss:Type="String">Cost</Data></Cell></Row>
+<Row><Cell ss:MergeDown="1"><Data ss:Type="String">Rent</Data>
+<Comment><ss:Data><B>From</B> May</ss:Data></Comment></Cell>
+<Cell ss:Index="3" ss:StyleID="f"><Data ss:Type="Number">1850.5</Data></Cell></Row>
+<Row ss:StyleID="p"><Cell ss:Index="3"><Data ss:Type="Number">0.075</Data></Cell></Row>
+<Row ss:Index="9"><Cell><Data ss:Type="DateTime">2026-03-01T00:00:00.000</Data></Cell>
+<Cell><Data ss:Type="DateTime">1899-12-31T14:30:00.000</Data></Cell><Cell><Data ss:Type="Boolean">1</Data></Cell></Row>
+</Table></Worksheet><Worksheet ss:Name="Empty"><Table/></Worksheet></Workbook>"""
+
+
+@pytest.mark.parametrize("name", ["a.xls", "a.xml", "without"])
+def test_book_in_the_xml_of_excel_2003_is_read_as_it_is_shown(name: str) -> None:
+    document = read(XML_BOOK.encode(), name)
+    assert [block.text for block in document.blocks] == [
+        *("Costs", "Item, , Cost", "Rent |  | 1,850.50 EUR", "Comment on A2: From May", "Rent |  | 7.50%"),
+        "2026-03-01 | 14:30 | TRUE",
+    ]
+    assert document.pages == 2
+
+
+def test_damaged_or_odd_book_in_xml_is_refused() -> None:
+    refused(XML_BOOK[:-30].encode(), "a.xls", SourceErrorCode.DOCUMENT_UNREADABLE)
+    wide = XML_BOOK.replace('ss:Index="9"', 'ss:Index="1048577"').encode()
+    refused(wide, "a.xls", SourceErrorCode.EXTRACTION_LIMIT_EXCEEDED)
+    entity = XML_BOOK.replace("<Workbook", '<!DOCTYPE x [<!ENTITY a "b">]><Workbook').encode()
+    refused(entity, "a.xls", SourceErrorCode.DOCUMENT_UNREADABLE)

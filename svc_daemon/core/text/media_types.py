@@ -17,6 +17,7 @@ from svc_daemon.core.text.container_types import main_part_type, zip_type
 from svc_daemon.core.text.document_formats import (
     CALENDAR,
     CONTACTS,
+    EXCEL,
     FORMATS,
     GZIP,
     MAIL,
@@ -98,6 +99,11 @@ _ZIP = "application/zip"
 #: The beginning of an OpenDocument that is one XML file, with its type.
 _ODF_FILE = re.compile(
     rb"""<office:document\s[^>]*?office:mimetype\s*=\s*["'](application/vnd\.oasis\.opendocument\.[a-z]+)"""
+)
+#: The beginning of a spreadsheet that Excel 2003 wrote in XML.
+_EXCEL_XML = re.compile(
+    rb"\s*(?:\xef\xbb\xbf)?\s*<\?xml\s.*?<(?:\w+:)?Workbook\s[^>]*urn:schemas-microsoft-com:office:spreadsheet",
+    re.DOTALL,
 )
 #: Media types of binary files. A file that contains text never gets one of these types, or one that begins as in
 #: `_MEDIA`.
@@ -235,6 +241,8 @@ def _signed_type(data: bytes, *, is_text: bool) -> str | None:
     """Return the media type that another signature in the bytes shows, or None."""
     if is_text:
         flat = _ODF_FILE.search(data[:8192])
+        if _EXCEL_XML.match(data[:8192]):
+            return EXCEL
         return f"{flat[1].decode('ascii')}-flat-xml" if flat else None
     # Another program may have written a header before the PDF.
     if b"%PDF-" in data[:1024]:

@@ -16,6 +16,7 @@ from svc_daemon.extract.archives import check_archive
 from svc_daemon.extract.builders import FlowDocument
 from svc_daemon.extract.formats import Given
 from svc_daemon.extract.formats.open_xml.number_digits import general
+from svc_daemon.extract.formats.open_xml.sheets import xml_books
 from svc_daemon.extract.formats.open_xml.sheets.cells import SheetRow
 from svc_daemon.extract.formats.open_xml.sheets.rows import SheetWriter
 
@@ -26,6 +27,8 @@ _PANIC = "PanicException"
 
 def read(given: Given) -> Document:
     """Read a spreadsheet. Raises ExtractionFailed if it is damaged, encrypted or over the limits."""
+    if given.data.lstrip(b"\xef\xbb\xbf\r\n\t ").startswith(b"<"):
+        return xml_books.read(given)
     if given.data.startswith(b"PK"):
         check_archive(given.data, given.limits)
     try:
