@@ -20,6 +20,7 @@ from svc_daemon.databases.contract import Connection, Database
 from svc_daemon.errors import StorageError
 from svc_daemon.operations.keys import mint_key
 from svc_daemon.paths import DataFiles, sync_folder
+from svc_daemon.store.checks import list_blob_rows
 from svc_daemon.store.files.staging import clear_away
 from svc_daemon.store.migrations import MIGRATIONS, list_copies
 from svc_daemon.store.rows.buckets import raise_revisions
@@ -27,11 +28,14 @@ from svc_daemon.store.rows.keys import create_key, find_key
 from svc_daemon.store.rows.moves import find_arrival, find_departure
 from svc_daemon.store.rows.teams import create_team, find_fact, keep_fact, put_fact
 from svc_daemon.wire.keys import RestoreMark
+from svc_daemon.wire.light.error_codes import SourceErrorCode
 from svc_daemon.wire.light.local_daemons import SECRET_BYTES, parse_secret
 
 log = logging.getLogger(__name__)
 
 INSTALLATION_ID = "installation_id"
+#: Number of sources that are looked at to find one that should have a stored file.
+PAGE_ROWS = 1000
 #: Row of the table `facts`: the secret that a cluster's nodes share.
 SHARED_SECRET = "secret"  # noqa: S105 - a name
 #: Row of the table `facts`: the newest database schema with which a daemon has run and stopped normally.
@@ -106,6 +110,16 @@ def _refuse_stored_files(files: DataFiles) -> None:
         )
 
 
+def _refuse_lost_bytes(files: DataFiles, database: Database) -> None:
+    """Raise StorageError if sources should have stored files: without them, they would fail one after another."""
+    rows = database.read(partial(list_blob_rows, after_id="", limit=PAGE_ROWS))
+    if any(SourceErrorCode.STORED_BYTES_LOST not in (row.error or "") for row in rows):
+        raise StorageError(
+            f"{files.blobs} is empty, but sources have their bytes there; nothing was changed. Is a volume not mounted?"
+            " Mount it, or restore a backup. Or, to start without these bytes, put an empty file into the folder."
+        )
+
+
 @contextmanager
 def serving_installation(files: DataFiles, database: Database, make_ids: Ids) -> Iterator[str]:
     """Yield the installation's id while a daemon serves it; raises the errors of `prepare_installation`.
@@ -114,6 +128,9 @@ def serving_installation(files: DataFiles, database: Database, make_ids: Ids) ->
     error, the next start removes the copy.
     """
     installation_id = prepare_installation(files, database, make_ids)
+    # A cluster's node has neither state nor bytes in its data directory.
+    if has_state(files) and not any(files.blobs.iterdir()) and not any(files.aside.rglob("*")):
+        _refuse_lost_bytes(files, database)
     newest, copies = next(reversed(MIGRATIONS)), list_copies(files.state)
     if copies and database.read(partial(find_fact, name=SERVED_SCHEMA)) == newest:
         for copy in copies:

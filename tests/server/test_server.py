@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 import uvicorn
 
+from svc_daemon.exits import EXIT_FAILED
 from svc_daemon.server.sockets import base_url_of
 from svc_daemon.server.uvicorn_server import Server
 from svc_daemon.settings.daemon import Settings
 from svc_daemon.settings.servers import TlsFiles
 from tests.acceptance.calls import make_bucket, upload, wait_ended
-from tests.acceptance.installations import Installation
+from tests.acceptance.installations import PATIENCE_S, Installation
 from tests.conftest import MakeInstallation
 
 
@@ -83,6 +84,32 @@ def test_start_after_a_kill_removes_stray_files_and_finishes_indexing(installati
     root = installation.files.root
     readable = [path for path in (root, *root.rglob("*")) if path.stat().st_mode & 0o077]
     assert readable == [], "others can access files of the data directory"
+
+
+@pytest.mark.folders
+def test_start_without_the_volume_of_the_stored_files_is_refused_and_changes_no_source(
+    installation: Installation,
+) -> None:
+    with installation.client() as client:
+        make_bucket(client, "inbox")
+        source_id = upload(client, "inbox", "quay.md", b"The umber quay.").json()["id"]
+        wait_ended(client, source_id)
+    installation.stop()
+    blobs = installation.files.blobs
+    away = blobs.rename(blobs.with_name("away"))
+    assert installation.spawn_daemon().wait(PATIENCE_S) == EXIT_FAILED
+    assert "Is a volume not mounted? Mount it" in installation.printed()
+    blobs.rmdir()
+    away.rename(blobs)
+    with installation.start().client() as client:
+        assert client.get(f"/v1/sources/{source_id}/content").content == b"The umber quay."
+    installation.stop()
+    # Somebody who has lost them for good can go on without them.
+    for stored in blobs.iterdir():
+        stored.unlink()
+    (blobs / "lost").touch()
+    with installation.start().client() as client:
+        assert client.get(f"/v1/sources/{source_id}").json()["ready"]
 
 
 def test_daemon_started_with_nohup_ignores_that_its_terminal_is_closed() -> None:
