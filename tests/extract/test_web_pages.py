@@ -61,6 +61,12 @@ TEASERS = "".join(f"<div><h3><a href='/{name}'>The {name} pump</a></h3></div>" f
         (f"<div><h1>Short</h1><p>Fee: 12 euros.</p>{ONE}<p>No.</p></div>", ["Fee: 12 euros.", "No."]),
         (f"<div><h3>Why?</h3><p>So.</p></div><div><h3>When?</h3>{ONE}</div><h3>Who?</h3>Me.", ["So.", "When?", "Me."]),
         (f"<div><h2>Write</h2>{ONE}</div><div><h2>Address</h2><p>Quay Street 5</p></div>", ["Write", "Quay Street 5"]),
+        (f"<section>{ONE}</section><section><p>Mon 9-17</p></section><section>Quay 5</section>", ["9-17", "Quay 5"]),
+        (
+            "".join(f"<div><h3><a href=/{n}>Pump {n}</a></h3><p>{n}0 euros</p></div>" for n in range(1, 7)) + ONE,
+            ["Pump 2", "20 euros", "60 euros"],
+        ),
+        (f"<main>{ONE}<div class=social-insurance>9.3 %</div><p id=related-costs>5 euros</main>", ["9.3 %", "5 euros"]),
         ("<main><p>送料は五百円です。</p><p>Shipping costs five hundred yen in all of Japan.</p></main>", ["五百円"]),
         (f"<div><p>送料は、どこでも、五百円です。</p></div><div>{ONE}</div>", ["五百円"]),
     ),
@@ -76,6 +82,7 @@ def test_short_texts_of_the_main_part_are_read(inner: str, words: list[str]) -> 
     (
         "<div class=sidebar><p>Open from 9 to 5.</p></div>",
         "<div id=comments><p>I liked it.</p></div>",
+        "<div id=page-footer><p>By us.</p></div>",
         "<div role=dialog><p>We use cookies.</p></div>",
         "<div><a href='/'>Home</a> <a href='/a'>About</a> <a href='/s'>Shop</a> <a href='/c'>Cart</a></div>",
         TEASERS,

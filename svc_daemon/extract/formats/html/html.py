@@ -6,6 +6,7 @@ the part of the page that holds it is read whole, without menus.
 
 import re
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Any
 
 import lxml_html_clean  # noqa: F401  trafilatura needs it and does not ask for it by name
@@ -69,29 +70,29 @@ def find_main_part(walked: Walked, markup: str) -> Sequence[HtmlBlock]:
 def widen(walked: Walked, found: Extent) -> tuple[int, int, bytearray]:
     """Return where the main part begins and ends, of which the smallest element with the found text is known.
 
-    It has short texts too, such as prices and questions, which may be in a menu as well. So it is the whole article,
-    and what is beside it up to a menu or a margin, but nothing outside of the page's main element. Without an article,
-    it is the whole main element. Also returns, for each block, whether the main part leaves it out, such as comments.
+    It has short texts too, such as prices and questions, which may be in a menu as well. So it is the whole article, or
+    else the whole main element, and what is before and after it, up to a menu or a margin, but nothing outside of the
+    main element. Also returns, for each block, whether the main part leaves it out, such as comments.
     """
+    blocks, size = walked.blocks, len(walked.blocks)
     around = [each for each in walked.extents if each.start <= found.start and found.end <= each.end]
     mains = [place for place, each in enumerate(around) if each.kind == "main"]
-    around = around[: mains[-1] + 1] if mains else around
-    in_margin, in_extra = bytearray(len(walked.blocks)), bytearray(len(walked.blocks))
-    for start, end, kind in walked.extents:
-        if kind in {"margin", "extra"} and (end <= found.start or found.end <= start):
-            in_margin[start:end] = b"\1" * (end - start)
+    within = around[: mains[-1] + 1] if mains else around
+    articles = [each for each in within if each.kind == "article"]
+    start, end, _ = articles[-1] if articles else within[-1] if mains else found
+    least, most = (within[-1].start, within[-1].end) if mains else (0, size)
+    is_extra, is_end = bytearray(size), bytearray(block.in_menu for block in blocks)
+    for first, behind, kind in walked.extents:
+        if kind in {"margin", "extra"} and (behind <= found.start or found.end <= first):
+            is_end[first:behind] = b"\1" * (behind - first)
             if kind == "extra":
-                in_extra[start:end] = b"\1" * (end - start)
-    whole = [each for each in around if each.kind == "article"] or (around[-1:] if mains else [])
-    start, end, _ = whole[-1] if whole else found
-    for outer in around:
-        before, after = slice(outer.start, max(outer.start, start)), slice(min(outer.end, end), outer.end)
-        beside = walked.blocks[before] + walked.blocks[after]
-        links = sum(block.links for block in beside if not block.in_menu)
-        if links >= _MENU_LINKS or any(in_margin[before]) or any(in_margin[after]):
-            break
-        start, end = min(start, outer.start), max(end, outer.end)
-    return start, end, in_extra
+                is_extra[first:behind] = b"\1" * (behind - first)
+    for is_linked, run in groupby(range(size), lambda place: blocks[place].links > 0):
+        places = list(run)
+        if is_linked and sum(blocks[place].links for place in places) >= _MENU_LINKS:
+            is_end[places[0] : places[-1] + 1] = b"\1" * len(places)
+    is_end += b"\1"
+    return max(least, is_end.rfind(1, 0, start) + 1), min(most, is_end.find(1, end)), is_extra
 
 
 #: If less than this share of the page is read, a warning says so.

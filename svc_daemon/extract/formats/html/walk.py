@@ -90,13 +90,21 @@ _NESTED_TABLES = 12
 
 #: Elements and roles of what is beside a page's main part.
 _MARGINS = frozenset({"aside", "footer", "complementary", "contentinfo", "dialog", "alertdialog", "search"})
-_MARGIN_NAME = re.compile(r"(?<![A-Za-z])sidebar|Sidebar|SideBar")
-#: Names of what readers of the main part pass over, also within it.
+_MARGIN_NAME = re.compile(r"(?<![A-Za-z])(?:footer|sidebar)|Footer|Sidebar|SideBar")
+#: Names of what readers of the main part pass over, also within it: "post-comments" and "relatedNews", but not
+#: "related-costs".
 _EXTRA_NAME = re.compile(
-    r"(?:(?<![A-Za-z])(?:ads?|adverts?|breadcrumbs?|comments?|consent|cookies?|newsletter|outbrain|promo|related|share|"
-    r"sharing|social|sponsored|taboola)|(?:Ads?|Breadcrumbs?|Comments?|Cookies?|Newsletter|Promo|Related|Share|Sharing|"
-    r"Social|Sponsored))(?![a-z])"
+    r"(?:^|[\s_-]|(?<=[a-z])(?=[A-Z]))"
+    r"(?:ads?|adverts?|breadcrumbs?|comments?|consent|cookies?|newsletter|outbrain|promo|related|shar(?:e|ing)|social|"
+    r"sponsored|taboola)"
+    r"[_-]*(?:area|articles?|banner|bar|block|box|buttons?|container|content|form|icons?|items?|links?|list|media|news|"
+    r"posts?|section|slot|stories|tools|unit|widget|wrapper)?(?!\S)",
+    re.IGNORECASE,
 )
+
+
+#: Longer names of an element are not looked at.
+_NAME_CHARACTERS = 1000
 
 
 class Extent(NamedTuple):
@@ -118,7 +126,7 @@ def find_kind(tag: str, attributes: Mapping[str, str | None]) -> str:
         return "main"
     if tag == "article":
         return "article"
-    names = f"{attributes.get('id') or ''} {attributes.get('class') or ''}"
+    names = f"{attributes.get('id') or ''} {attributes.get('class') or ''}"[:_NAME_CHARACTERS]
     if _EXTRA_NAME.search(names):
         return "extra"
     return "margin" if tag in _MARGINS or role in _MARGINS or _MARGIN_NAME.search(names) else ""
