@@ -4,8 +4,9 @@ import pytest
 
 from svc_daemon.extract.builders import FlowDocument
 from svc_daemon.extract.formats.html.html import add_markup
+from svc_daemon.wire.light.error_codes import SourceErrorCode
 from tests import samples
-from tests.extract.readings import exact, read, shape
+from tests.extract.readings import exact, read, refused, shape
 
 PARTS = (
     f"<h1>The harbour</h1><p>{samples.PROSE} See <a href='/x'>the map</a>.</p><h2>Its <i>rules</i></h2>"
@@ -321,3 +322,31 @@ def test_deep_and_odd_markup_ends_with_its_text() -> None:
 
 def test_words_for_programs_without_frames_are_not_read() -> None:
     assert texts("<frameset><frame src=a.html><noframes><body>No frames?</body></noframes></frameset>") == []
+
+
+def test_evernotes_export_is_read_note_by_note() -> None:
+    def note(title: str, body: str, *others: str) -> str:
+        prologue = '<?xml version="1.0"?><!DOCTYPE en-note SYSTEM "http://xml.evernote.com/pub/enml2.dtd">'
+        content = f"<content><![CDATA[{prologue}<en-note>{body}</en-note>]]></content>"
+        return f"<note><title>{title}</title>{content}{''.join(others)}</note>"
+
+    resource = "<resource-attributes><file-name>a.pdf</file-name></resource-attributes>"
+    resource = f"<resource><data>iVBORw0K</data>{resource}</resource>"
+    doctype = '<?xml version="1.0"?><!DOCTYPE en-export SYSTEM "http://xml.evernote.com/pub/evernote-export4.dtd">'
+    notes = note(
+        "Cake &amp; tea",
+        '<h1>List</h1><div>250&nbsp;g</div><div><en-todo checked="true"/>eggs</div><div><en-todo/>milk</div>',
+        "<tag>food</tag><tag>home</tag>",
+        resource,
+    ) + note("Safe", "<div>Door: 42</div><en-crypt>c2VjcmV0</en-crypt>")
+    document = read(f"{doctype}<en-export>{notes}</en-export>".encode(), "a.enex")
+    assert shape(document) == [
+        ("heading", "Cake & tea", ("Cake & tea",)),
+        ("paragraph", "Tags: food, home", ("Cake & tea",)),
+        ("heading", "List", ("Cake & tea", "List")),
+        *(("paragraph", words, ("Cake & tea", "List")) for words in ("250 g", "☑ eggs", "☐ milk")),
+        ("paragraph", "Attachment: a.pdf", ("Cake & tea",)),
+        *(("heading", "Safe", ("Safe",)), ("paragraph", "Door: 42", ("Safe",))),
+    ]
+    assert len(document.warnings) == 2
+    refused(b"<en-export><note>", "a.enex", SourceErrorCode.DOCUMENT_UNREADABLE)

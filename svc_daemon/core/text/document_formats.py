@@ -118,6 +118,7 @@ FORMATS = (
         name="Calendars and contacts",
         types={"ics": CALENDAR, "ical": CALENDAR, "vcf": CONTACTS, "vcard": CONTACTS},
     ),
+    DocumentFormat(key="evernote", name="Evernote", types={"enex": "application/enex+xml"}),
     DocumentFormat(key="epub", name="EPUB", types={"epub": "application/epub+zip"}),
     DocumentFormat(key="gzip", name="Compressed text", types=dict.fromkeys(_COMPRESSED, GZIP)),
     DocumentFormat(

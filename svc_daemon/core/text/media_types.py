@@ -56,9 +56,11 @@ _SPELLINGS = {
     "text/x-vcard": CONTACTS,
 }
 #: Formats whose content is text. Only a file's name or declared type shows which of these formats it has.
-_TEXT_FORMATS = frozenset({"text", "markdown", "html", "csv", "json", "notebook", "mail", "mailbox", "code"})
+_TEXT_FORMATS = frozenset(
+    {"text", "markdown", "html", "csv", "json", "notebook", "mail", "mailbox", "evernote", "code"}
+)
 #: Formats whose files may begin with an HTML tag.
-_MAY_HOLD_HTML = frozenset({"code", "csv", "json", "notebook", "mail", "mailbox"})
+_MAY_HOLD_HTML = frozenset({"code", "csv", "json", "notebook", "mail", "mailbox", "evernote"})
 
 #: Signatures of binary files: offset, bytes, media type.
 _MAGIC = (

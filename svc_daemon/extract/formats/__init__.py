@@ -58,6 +58,7 @@ READERS = {
     "mail": ("mail.mails", "read"),
     "mailbox": ("mail.mailboxes", "read"),
     "calendar": ("mail.calendars", "read"),
+    "evernote": ("html.evernote", "read"),
     "epub": ("html.epub", "read"),
     "gzip": ("gzips", "read"),
     "code": ("text.texts", "read_code"),

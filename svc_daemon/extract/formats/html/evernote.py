@@ -1,0 +1,46 @@
+"""Evernote's exports: each note under its title, its text read as HTML, with the names of its files."""
+
+import re
+
+from lxml import etree
+
+from svc_daemon.core.text.chunking import Document
+from svc_daemon.extract import documents
+from svc_daemon.extract.archives import check_entities
+from svc_daemon.extract.builders import FlowDocument, one_line
+from svc_daemon.extract.formats import Given
+from svc_daemon.extract.formats.html.html import add_markup
+
+_TASK = re.compile(r"<en-todo\b([^>]*)>")
+_PROLOGUE = re.compile(r"\A\s*(?:<\?xml[^>]*>\s*)?(?:<!DOCTYPE[^>]*>)?")
+#: Text with a password.
+_ENCRYPTED = re.compile(r"<en-crypt\b.*?</en-crypt>", re.DOTALL)
+
+
+def read(given: Given) -> Document:
+    """Read the notes. Raises ExtractionFailed if the XML is damaged."""
+    check_entities([given.data])
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=True)
+    try:
+        root = etree.fromstring(given.data, parser)
+    except etree.XMLSyntaxError as error:
+        raise documents.unreadable("The export is damaged: its XML can't be read.") from error
+    flow = FlowDocument()
+    for note in root.iter("note"):
+        title = one_line(note.findtext("title") or "")
+        flow.headings.clear()
+        flow.add_heading(1, title)
+        tags = ", ".join(filter(None, (one_line(tag.text or "") for tag in note.iterchildren("tag"))))
+        flow.add("paragraph", f"Tags: {tags}" if tags else "")
+        markup = _PROLOGUE.sub("", note.findtext("content") or "")
+        if _ENCRYPTED.search(markup):
+            flow.warn(f"Encrypted text of the note {title} was not read.")
+        markup = _TASK.sub(lambda task: "☑ " if "true" in task[1] else "☐ ", _ENCRYPTED.sub("", markup))
+        inner = FlowDocument()
+        add_markup(inner, markup)
+        flow.add_document(inner.finish(), level=1)
+        flow.headings.enter(1, title)
+        for name in note.iterfind("resource/resource-attributes/file-name"):
+            if flow.add("paragraph", f"Attachment: {one_line(name.text or '')}"):
+                flow.warn(f"The attachment {one_line(name.text or '')} was not read: upload it as a file.")
+    return flow.finish()
