@@ -285,8 +285,9 @@ class Asked(Question):
             return scored.statement.text.rstrip().endswith("?")
         said = scored.shown if scored.measured else scored.statement.text
         if scored.statement.kind == "field":
-            # What a label has beside it says something, or nothing.
+            # What a label has beside it says something, such as "off", or nothing.
             said = _KEY_END.split(said, maxsplit=1)[-1]
+            return stems_of(said) <= self.words and bool(stems_of(said) or not words_of(said))
         return stems_of(said) <= self.words
 
     def is_of_another(self, statement: Statement) -> bool:

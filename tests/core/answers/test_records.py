@@ -55,6 +55,7 @@ TUNS = (
 MUSEUM = "**Mill house.** April to October: Saturdays 13-16.\n\n**Tower.** November to March: Sundays 11-12."
 POLICY = "Bicycles: insured up to 400 euros.\nAny other thing: no."
 RECOLTE = "Clos Haut: grenache, récolté le 15 septembre."
+SWITCHES = "dev:\n  cache: on\n  debug: all\nprod:\n  cache: off\n  debug: no\n"
 NEWS = "The next one is mill 12, in May.\n\nPort to libfoo 52, the latest version of the engine."
 NEWER = NEWS.replace("Port", "Ported")
 COLUMNS = dict.fromkeys((RAGGED, SHORT), ("name, price, stock, colour",)) | {
@@ -124,6 +125,9 @@ CASES = [
     # What is below another version's heading is another version's.
     (NEWS, "mill 12 libfoo version", ""),
     (NEWER, "mill 12 libfoo version", "Ported to libfoo 52, the latest version of the engine. [1]"),
+    # A value may be one of the words that most texts have.
+    (SWITCHES, "cache of prod", "cache: off [1]"),
+    (SWITCHES, "debug in dev", "debug: all [1]"),
     # What a list is called names its entries.
     (TUNS, "yeast of tun 9", "yeast: Quant [1]"),
     (TUNS, "acid of tun 4", ""),
