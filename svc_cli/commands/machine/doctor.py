@@ -145,12 +145,7 @@ def check_daemon(call: Invocation) -> Iterator[Finding]:
         yield Finding("daemon", "warning", "not running", "the next command starts it, and so does `svc daemon start`.")
     else:
         yield Finding("daemon", "ok", f"version {daemon.health.version} at {daemon.base_url}, process {daemon.pid}")
-        shortage = daemon.health.answer.get("shortage")
-        # An engine that is away is reported below.
-        if shortage and not any(shortage["message"] in each for each in daemon.health.away.values()):
-            hint = "accepted work waits, and continues automatically when the shortage is over."
-            yield Finding("shortage", "warning", f"{shortage['message']} Since {shortage['since']}.", hint)
-        yield from _judge_engines(daemon.health)
+        yield from _judge_health(daemon.health)
         embedding = daemon.health.answer.get("embedding") or {}
         state = embedding.get("state")
         if state == "off":
@@ -168,8 +163,13 @@ def check_daemon(call: Invocation) -> Iterator[Finding]:
             yield Finding("stored files", "warning", lost, "docs/how-to/restore.md explains it.")
 
 
-def _judge_engines(health: DaemonHealth) -> Iterator[Finding]:
-    """Report each engine of a cluster."""
+def _judge_health(health: DaemonHealth) -> Iterator[Finding]:
+    """Report what the service lacks, and each engine of a cluster."""
+    shortage = health.answer.get("shortage")
+    # An engine that is away is reported below.
+    if shortage and not any(shortage["message"] in each for each in health.away.values()):
+        hint = "accepted work waits, and continues automatically when the shortage is over."
+        yield Finding("shortage", "warning", f"{shortage['message']} Since {shortage['since']}.", hint)
     hint = "nothing is lost, and work continues when it is back; docs/cluster.md says what it needs."
     for engine in health.answer.get("engines") or ():
         name = {"postgresql": "PostgreSQL", "s3": "S3 store", "milvus": "Milvus"}.get(engine["name"], engine["name"])
@@ -201,8 +201,8 @@ def check_service(call: Invocation) -> Iterator[Finding]:
         return  # no local daemon is running, or it can do nothing; `check_daemon` reports that
     with connected(call.settings, call.console, base_url=call.flags.base_url, autostart=False) as (client, connection):
         yield Finding("key", "ok", f"{connection.credential.masked} from {connection.credential.source}")
-        if not connection.destination.admin_key:
-            yield from _judge_engines(connection.health)
+        if is_remote:
+            yield from _judge_health(connection.health)
         try:
             listed = client.buckets(members=False)["buckets"]
             buckets = counted(len(listed), "bucket")
