@@ -284,8 +284,11 @@ class _Cutter:
         low, high = start + self._options.min, start + self._options.max
         while self._section[self._ahead].char_end < low:
             self._ahead += 1
-        blocks = (self._section[place].char_end for place in range(self._ahead, len(self._section)))
-        ends = list(takewhile(lambda end: end <= high, blocks))
+        places = takewhile(lambda place: self._section[place].char_end <= high, range(self._ahead, len(self._section)))
+        fitting = list(places)
+        # Better before or after a table than within it.
+        apart = [place for place in fitting if not self._section[min(place + 1, len(self._section) - 1)].columns]
+        ends = [self._section[place].char_end for place in apart or fitting]
         is_prose = self._section[self._ahead].kind not in _LINE_KINDS
         patterns = (_SENTENCE_END, _LINE_END, _SPACE) if is_prose else (_LINE_END, _SENTENCE_END, _SPACE)
         for pattern in patterns:

@@ -116,6 +116,14 @@ def test_chunk_that_begins_within_a_table_has_the_names_of_its_columns_and_ends_
     assert overlapping[-1] == replace(last, ordinal=len(overlapping) - 1)
 
 
+def test_document_of_small_tables_is_cut_between_them() -> None:
+    tables = [[("row", "Room | Fee"), ("row", f"R{number} | 1"), ("row", f"S{number} | 2")] for number in range(10, 40)]
+    document = document_of(*(row for table in tables for row in table))
+    named = [replace(block, columns="Room, Fee" if block.text[-1].isdigit() else "") for block in document.blocks]
+    chunks = chunk_document(replace(document, blocks=tuple(named)), ChunkingOptions(target=60, min=40, max=70))
+    assert {chunk.text.splitlines()[0] for chunk in chunks} == {"Room | Fee"}
+
+
 KINDS = st.sampled_from(["heading", "paragraph", "item", "row", "code"])
 WORDS = st.text(alphabet="ab .\n。é", min_size=1, max_size=150).filter(lambda text: bool(text.strip()))
 
