@@ -155,6 +155,13 @@ def test_wrong_or_unknown_declaration_leads_to_a_guess(declared: str) -> None:
     assert decode(text.encode(codec), declared)[0] == text
 
 
+@pytest.mark.parametrize(("label", "text"), (("ISO-8859-15", "Preis 5 € für Œuvre"), ("windows-1251", "Кошка")))
+def test_xml_is_read_in_the_encoding_that_it_declares(label: str, text: str) -> None:
+    document = read(f'<?xml version="1.0" encoding="{label}"?>\n<a>{text}</a>'.encode(label), "a.xml")
+    assert text in document.text
+    assert document.warnings == ()
+
+
 def test_other_text_formats_are_read_in_their_encodings() -> None:
     assert read(f"# {TEXTS['zh']}\n\nx".encode("gbk"), "a.md").blocks[0].headings == (TEXTS["zh"],)
     assert read(f"Имя;Город\n{TEXTS['ru']};x\n".encode("cp1251"), "a.csv").blocks[1].headings == ("Имя, Город",)

@@ -4,7 +4,7 @@ import re
 from contextlib import suppress
 
 from svc_daemon.core.text import encodings
-from svc_daemon.core.text.charsets import decode_declared
+from svc_daemon.core.text.charsets import decode_declared, find_declared
 from svc_daemon.core.text.chunking import Document
 from svc_daemon.core.text.media_types import holds_text, marked_encoding
 from svc_daemon.extract import documents
@@ -44,9 +44,10 @@ _CONTROL_LETTERS = frozenset("bfnrtv0")
 def decode(data: bytes, declared: str = "") -> tuple[str, tuple[str, ...]]:
     """Decode text, with warnings if the encoding was guessed, or some bytes are invalid.
 
-    `declared` is the label of an encoding, which counts unless the bytes contradict it. Raises ExtractionFailed for
-    binary data.
+    `declared` is the label of an encoding, which counts unless the bytes contradict it; XML may declare one itself.
+    Raises ExtractionFailed for binary data.
     """
+    declared = declared or (data.startswith(b"<?xml") and find_declared(data)) or ""
     if marked := marked_encoding(data):
         text = data.decode(marked, "replace")
         return text, _lost(text.count("\ufffd"), marked.removesuffix("-sig"))
