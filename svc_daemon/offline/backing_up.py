@@ -94,7 +94,7 @@ def back_up(files: DataFiles, folder: BackupFolder, options: BackupOptions) -> B
         installation_id, count = _copy_files(folder, copy, previous, options.report)
         # All files are copied, so the daemon may now delete those that it kept for the backup.
         held.close()
-        problems = check_files(folder.partial, read_data=options.read_data, has_indexes=False).problems
+        problems = copy.explain(check_files(folder.partial, read_data=options.read_data, has_indexes=False).problems)
         problems += check_secret(folder.partial)
         record = BackupRecord(
             number=previous.record.number + 1 if previous else 1,

@@ -7,6 +7,7 @@ import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,11 @@ import pytest
 from svc_daemon.data_directory import DirectoryLocked, NoDirectory, lock_directory
 from svc_daemon.databases.sqlite import SqliteDatabase
 from svc_daemon.errors import StorageError
+from svc_daemon.offline.backing_up import BackupOptions, back_up
 from svc_daemon.offline.verify import verify_directory
 from svc_daemon.paths import DataFiles
 from svc_daemon.store import checks
+from svc_daemon.store.files.backups import BackupFolder
 from svc_daemon.store.migrations import migrate
 from tests.api.daemons import Daemon
 from tests.api.fixtures import MakeDaemon
@@ -90,6 +93,15 @@ def test_bytes_that_this_user_may_not_read_are_reported_and_never_taken_for_lost
     assert [(problem.message, problem.repair) for problem in verdict.findings.problems] == [(message, None)]
     path.chmod(0o600)
     assert verify_directory(copied, read_data=True, repair=False).is_whole
+
+
+def test_backup_says_why_it_lacks_bytes_that_may_not_be_read(directory: SampleDirectory, copied: Path) -> None:
+    path = copied / "blobs" / directory.source
+    path.chmod(0)
+    options = BackupOptions(keep=1, read_data=False, now=lambda: datetime.now(UTC), report=lambda *_: None)
+    made = back_up(DataFiles(copied), BackupFolder(copied.parent / "backups"), options)
+    wanted = f"source {directory.source} has no blob: {path} can't be read: Permission denied."
+    assert [problem.message for problem in made.problems] == [wanted]
 
 
 @pytest.fixture

@@ -5,13 +5,14 @@ import hashlib
 import os
 import stat
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from itertools import filterfalse
 from pathlib import Path
 from typing import NamedTuple
 
 from svc_daemon.core import ids
+from svc_daemon.core.problems import Problem
 from svc_daemon.data_directory import OpenFolder
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import StorageError
@@ -84,6 +85,8 @@ class DirectoryCopy:
         self.counts = CopyCounts()
         #: Names of blobs that are missing, or don't match their hash.
         self.missing: list[str] = []
+        #: Why blobs could not be read, by name.
+        self._unreadable: dict[str, str] = {}
         #: SHA-256 of the secret and the admin key, by name.
         self.sums: dict[str, str] = {}
         self._reads_data = read_data
@@ -114,6 +117,11 @@ class DirectoryCopy:
                 if origin is None or not self._link(origin, name, target):
                     self._copy_blob(name, facts, target)
             report(len(stored), len(stored))
+
+    def explain(self, problems: Iterable[Problem]) -> list[Problem]:
+        """Add to problems of the copy why a blob could not be read."""
+        reasons = {name: f": {message}" for name, message in self._unreadable.items()}
+        return [replace(each, message=each.message + reasons.get(each.about.get("blob", ""), "")) for each in problems]
 
     def copy_parts(self, session_ids: Iterable[str]) -> None:
         """Copy the bytes of open upload sessions."""
@@ -172,10 +180,14 @@ class DirectoryCopy:
             found = folder.stat(name)
             if found is None or found.st_size != facts.size_bytes:
                 continue
-            with suppress(StorageError):
-                if (copied := copy_file(folder, name, target)) is not None and copied.sha256 == facts.sha256:
-                    self._count(copied)
-                    return
+            try:
+                copied = copy_file(folder, name, target)
+            except StorageError as error:
+                self._unreadable[name] = error.message
+                continue
+            if copied is not None and copied.sha256 == facts.sha256:
+                self._count(copied)
+                return
         target.remove(name)
         self.missing.append(name)
 
