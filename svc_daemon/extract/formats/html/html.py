@@ -95,7 +95,7 @@ def widen(walked: Walked, found: Extent) -> tuple[int, int, bytearray]:
     return max(least, is_end.rfind(1, 0, start) + 1), min(most, is_end.find(1, end)), is_extra
 
 
-#: If less than this share of the page is read, a warning says so.
+#: If less than this share of the page's text outside of its menus is read, a warning says so.
 _WARNED_SHARE = 1 / 2
 
 #: A page with a field for a password and less text is taken for a login form.
@@ -148,8 +148,10 @@ def read(given: Given) -> Document:
     if given.is_page:
         blocks = find_main_part(walked, markup)
         size, whole = (sum(len(block.text) for block in each) for each in (blocks, walked.blocks))
-        if size < whole * _WARNED_SHARE:
-            flow.warn(f"Only the main part of the page was read, {size * 100 // whole} % of the text that it shows.")
+        outside = sum(len(block.text) for block in walked.blocks if not block.in_menu)
+        if size < outside * _WARNED_SHARE:
+            percent = size * 100 // outside
+            flow.warn(f"Only the main part of the page was read, {percent} % of the text outside of its menus.")
         if walked.asks_password and size < _FORM_CHARACTERS:
             flow.warn(web_pages.LOGIN_WARNING)
         if whole < _SHELL_CHARACTERS and page.css_first("script") is not None:
