@@ -88,6 +88,8 @@ def cells_of(line: str, size: int) -> list[str]:
         if cells and '"' in line:
             with suppress(csv.Error):
                 cells = next(csv.reader([line], delimiter=mark, skipinitialspace=True), [])
+        # Some programs write a mark behind the last cell, too.
+        cells = cells[:size] if not "".join(cells[size:]).strip() else cells
         if len(cells) == size:
             return [cell.strip() for cell in cells]
     return []

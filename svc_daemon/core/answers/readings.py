@@ -44,10 +44,11 @@ ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)", re.IGNORECASE)
 _CODE_END = re.compile(r"(?:^|[-./_])([^\W\d_]+)[-._]?(\d[^\W_]*(?:[-./:][^\W_]+)*)$")
 #: The version of a program: v3 or 3.x.
 _VERSION = re.compile(r"v(\d+)|(\d+)\.x")
+#: What is between a day and its month; "Jan: 10; Feb: 20" has no dates.
+_IN_DATE = re.compile(r"[\s.,*_-]*(?:of\s+)?(?:the\s+)?")
 ISO_DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})|(\d{1,2})\.(\d{1,2})\.(\d{4})")
 
-_MONTH_NAMES = "january february march april may june july august september october november december"
-MONTHS = _MONTH_NAMES.split()
+MONTHS = "january february march april may june july august september october november december".split()  # noqa: SIM905
 _MONTHS = {form: at for at, month in enumerate(MONTHS, 1) for form in (month, month[:3])} | {"sept": 9}
 DAY_NAMES = "monday tuesday wednesday thursday friday saturday sunday".split()  # noqa: SIM905
 _DAYS = {day[:3]: day for day in DAY_NAMES}
@@ -210,14 +211,14 @@ class Reading:
 
     def day_at(self, at: int) -> tuple[int, int, int] | None:
         """Return month, day and number of tokens of the date that begins at a token, such as 14 March or March 14th."""
-        size = 3 if at + 2 < len(self.tokens) and self.tokens[at + 1].low == "of" else 2
-        if at + size > len(self.tokens):
+        last = at + (2 if at + 2 < len(self.tokens) and self.tokens[at + 1].low == "of" else 1)
+        if last >= len(self.tokens) or not _IN_DATE.fullmatch(self.text, self.tokens[at].end, self.tokens[last].start):
             return None
-        pair = (self.tokens[at].low, self.tokens[at + size - 1].low)
+        pair = (self.tokens[at].low, self.tokens[last].low)
         for number, month in (pair, pair[::-1]):
             digits = ORDINAL.sub(r"\1", number)
             if month in _MONTHS and digits.isdecimal() and len(digits) < 3:
-                return _MONTHS[month], int(digits), size
+                return _MONTHS[month], int(digits), last - at + 1
         return None
 
     @cached_property

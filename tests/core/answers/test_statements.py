@@ -5,6 +5,7 @@ import pytest
 from svc_daemon.core.answers.extractive_answers import quote_best
 from svc_daemon.core.answers.particulars import needs_of
 from svc_daemon.core.answers.passages import Passage
+from svc_daemon.core.answers.readings import Reading
 from svc_daemon.core.answers.statements import statements_of
 from tests.core.answers.passages import passage
 
@@ -133,3 +134,15 @@ def test_name_may_be_in_a_row_and_in_the_names_of_its_columns() -> None:
     (need,) = needs_of("Was kostet Heizung Februar?")
     gas, heating = statements_of(passage("Gas | 1 | 2\nHeizung | 3 | 4", headings=(", Januar, Februar",)))
     assert [gas.has(need), heating.has(need)] == [False, True]
+
+
+@pytest.mark.parametrize("text", ["Gas | 10 | 30 (| Jan | Feb)", "Jan: 10; Feb: 20", "10, 30\n(Jan)"])
+def test_number_beside_a_month_in_another_cell_is_no_day(text: str) -> None:
+    assert Reading(text).days == frozenset()
+    assert Reading("30 Jan and Feb. 10th, 2 of March").days == {"01-30", "02-10", "03-02"}
+
+
+def test_mark_behind_the_last_cell_of_a_row_is_no_column() -> None:
+    heading = ("Day, Purpose, Amount",)
+    (row,) = statements_of(passage('"27.02.";"Gas; May";"-72,10";', headings=heading))
+    assert (row.kind, row.heads) == ("row", "Day | Purpose | Amount")
