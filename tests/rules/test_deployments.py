@@ -2,7 +2,9 @@
 
 import re
 import shlex
+import tomllib
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -121,6 +123,18 @@ def test_images_are_of_one_release_that_the_service_takes() -> None:
     pods = [each["spec"]["template"]["spec"]["containers"][0]["image"] for each in kubernetes("Deployment")]
     ours = [image.rpartition(":")[2] for image in (*images, *pods) if re.search(r"(^|/)svc:", image)]
     assert set(ours) == {release[1]}
+
+
+def test_an_image_is_built_from_the_files_of_the_package_alone() -> None:
+    lines = [line for line in (ROOT / ".dockerignore").read_text("utf-8").splitlines() if not line.startswith("#")]
+    sent = {line[1:] for line in lines if line.startswith("!")}
+    build = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    wheel = build["tool"]["hatch"]["build"]["targets"]["wheel"]
+    shared = {Path(path).parts[0] for path in wheel["shared-data"]}
+    project = build["project"]
+    named = {"pyproject.toml", "constraints.txt", project["readme"], *project["license-files"]}
+    # All else stays out, such as a file with the passwords of docs/cluster/compose.yaml.
+    assert (lines[0], sent) == ("*", named | shared | set(wheel["packages"]))
 
 
 def test_an_image_runs_the_daemon_as_a_user_without_rights() -> None:
