@@ -134,10 +134,13 @@ class TableLayout:
     def __init__(self) -> None:
         #: By column: the text of a cell from a row above, and in how many more rows it counts.
         self._spanning: dict[int, tuple[str, int]] = {}
+        #: Number of rows so far.
+        self.rows = 0
 
     def lay_out(self, cells: Iterable[TableCell]) -> list[str]:
         """Return the texts of the next row, from the first column to the last."""
         texts: list[str] = []
+        self.rows += 1
         for cell in cells:
             self._repeat(texts)
             width = max(1, min(cell.columns, COLUMNS - len(texts)))

@@ -351,6 +351,16 @@ def test_deep_nesting_ends_with_text_or_a_warning() -> None:
     assert read(make_open_document("text", f"<text:p>A</text:p>{nested}"), "a.odt").warnings
 
 
+def test_each_table_of_a_sheet_that_empty_rows_part_has_the_names_of_its_columns() -> None:
+    first, second = (["Room", "Fee"], ["Blue", "80"], ["Red", "90"]), (["Dog", "Tax"], ["Pug", "5"])
+    empty = '<table:table-cell table:number-columns-repeated="9"/>'
+    rows = ["".join(map(cell, row)) for row in first] + [empty] + ["".join(map(cell, row)) for row in second]
+    document = read(make_open_document("spreadsheet", table(*rows, attributes='table:name="List"')), "a.ods")
+    assert [(block.text, block.headings[1:]) for block in document.blocks if block.kind == "row"] == [
+        *(("Blue | 80", ("Room, Fee",)), ("Red | 90", ("Room, Fee",)), ("Pug | 5", ("Dog, Tax",))),
+    ]
+
+
 def test_names_of_a_sheets_columns_may_stand_below_titles_and_lack_the_first() -> None:
     rows = [["Price list"], ["of May"], ["", "2025", "2026"], ["Gas", "1", "2"]]
     sheet = table(*("".join(map(cell, row)) for row in rows), attributes='table:name="List"')

@@ -189,7 +189,7 @@ def add_sheets(flow: FlowDocument, walk: BodyWalk, body: etree._Element) -> int:
             if walk.styles.first("table", name, "table:display", within="style:table-properties") == "false":
                 flow.note_part("hidden_sheets")
         places = [at for at, piece in enumerate(pieces) if piece.kind == "row"]
-        rows = (NumberedRow(number, pieces[at].cells, at) for number, at in enumerate(places))
+        rows = (NumberedRow(pieces[at].level, pieces[at].cells, at) for at in places)
         headings = {row.given: heading for row, heading in with_headings(rows) if heading}
         for at, piece in enumerate(pieces):
             if at in headings:

@@ -49,7 +49,7 @@ REPEATED_ROWS = 1000
 
 
 class OdfBlock(NamedTuple):
-    """A block to add. `cells` are those of a row of the `table`."""
+    """A block to add. `cells` are those of a row of the `table`, and `level` is its number."""
 
     kind: str
     text: str = ""
@@ -318,7 +318,7 @@ class BodyWalk:
             texts = table.lay_out(cells)
             if not any(texts):
                 break
-            self.put(OdfBlock("row", cells=tuple(texts), table=self.tables[0] if self.tables else None))
+            self.put(OdfBlock("row", "", table.rows, tuple(texts), self.tables[0] if self.tables else None))
             if number == REPEATED_ROWS - 1:
                 self.flow.warn(f"A row that is repeated more than {REPEATED_ROWS} times was read so often only.")
         for piece in after:
