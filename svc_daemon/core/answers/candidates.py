@@ -12,7 +12,7 @@ from functools import cache
 from svc_daemon.core.answers.lines import names_in
 from svc_daemon.core.answers.particulars import Need, is_in, is_in_part, is_within
 from svc_daemon.core.answers.passages import ASKS_FOR_NUMBER, Passage, chance_of, is_familiar
-from svc_daemon.core.answers.questions import Question
+from svc_daemon.core.answers.questions import ORDER, ORDERED, Question
 from svc_daemon.core.answers.statements import Statement, reading_of
 from svc_daemon.core.text.sentences import Span
 from svc_daemon.core.text.words import parts_of, stem_of, stems_of, words_of
@@ -34,6 +34,7 @@ FRONT = 300
 _ZEROS = re.compile(r"(?<!\w)0+(?=\d)")
 _KEY_END = re.compile(r"[:=]")
 _YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
+_ORDINAL_OR_WORD = re.compile(r"[^\W_]+")
 _CELL_END = re.compile(r"\n| \| ")
 _ASKS_WHETHER = re.compile(
     r"\W*(?:is|are|was|were|do|does|did|has|have|had|can|could|may|must|shall|should|will|would)(?:n't)? "
@@ -309,10 +310,17 @@ class Asked(Question):
         return f"{name} {kind}" not in low and bool(is_row or (is_familiar(kind) and re.search(others, text)))
 
     def is_of_another_year(self, scored: Scored) -> bool:
-        """Return whether a statement lacks a year that is asked about, and its document is called by another one."""
-        years = (need for need in self.needs if _YEAR.fullmatch(need.text))
-        named = set(_YEAR.findall(self.passages[scored.passage].title.rpartition("/")[2]))
-        return bool(named) and any(need.text not in named and not scored.statement.covers(need) for need in years)
+        """Return whether a statement lacks a year or edition that is asked about, and its title has another one."""
+        title = self.passages[scored.passage].title.rpartition("/")[2]
+        editions = {ORDER[word] for word in _ORDINAL_OR_WORD.findall(title.lower()) if word in ORDER}
+        asked = {ORDER[order] for order, _ in ORDERED.findall(self.question)}
+        named, text = set(_YEAR.findall(title)), scored.statement.text
+        return bool(editions and asked and not editions & asked) or any(
+            need.text not in named | set(_YEAR.findall(text))
+            and (not scored.statement.covers(need) or any(need.text in each.title for each in self.passages))
+            for need in self.needs
+            if named and _YEAR.fullmatch(need.text)
+        )
 
     def contrasted(self, scored: Sequence[Scored]) -> list[Scored]:
         """Return the statements without those about another thing than asked, as others beside them show.

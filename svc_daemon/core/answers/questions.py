@@ -119,7 +119,7 @@ _ORDINALS = "|".join(ORDER)
 _NO_AMOUNT = re.compile(r"\b(?:no|none|nothing|never|free(?!-))\b", re.IGNORECASE)
 _SOME_AMOUNT = re.compile(rf"(?<![\w-])\d|{_NO_AMOUNT.pattern}", re.IGNORECASE)
 _NO_WORDS = re.compile(r"[\W_]+")
-_ORDERED = re.compile(rf"\b({_ORDINALS}) ([^\W\d_]+)")
+ORDERED = re.compile(rf"\b({_ORDINALS}) ([^\W\d_]+)")
 _AUXILIARY = re.compile(
     r"\b(?:do|does|did|can|may|must|should|will)\b|(?<!what )(?<!which )(?<!who )\b(?:is|are|was|were)\b"
 )
@@ -350,7 +350,7 @@ class Question:
     def is_out_of_order(self, statement: Statement) -> bool:
         """Return whether a statement is only about others in an order: the second floor for the third."""
         text = statement.text.lower()
-        for asked, what in _ORDERED.findall(self.question):
+        for asked, what in ORDERED.findall(self.question):
             found = re.findall(rf"\b({_ORDINALS}|additional|further|other) (?:\w+ )?{re.escape(what)}", text)
             if found and ORDER[asked] not in (ORDER.get(order, ORDER[asked]) for order in found):
                 return True

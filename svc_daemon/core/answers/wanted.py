@@ -11,7 +11,7 @@ from svc_daemon.core.answers.quantities import UNITS, Quantity
 from svc_daemon.core.answers.questions import ASKING, ORDER
 from svc_daemon.core.answers.statements import Statement, reading_of
 from svc_daemon.core.text.languages import common_in
-from svc_daemon.core.text.words import STOP_WORDS, stem_of, words_of
+from svc_daemon.core.text.words import STOP_WORDS, stem_of, stems_of, words_of
 
 _BEGIN = r"^\W*(?:(?:and|so|please|tell me|give me|show me)\W+)*"
 _ASKS = re.compile(
@@ -215,7 +215,9 @@ class Wanted:
             pairs = [(head, cell.partition("; ")[0]) for head, cell in cells]
         # A cell with words of the question says which row it is.
         asked = [(key, value) for key, value in pairs if self.words.isdisjoint(_PLAIN_WORD.findall(value.lower()))]
+        # Where no heading has a first word of the question, one of which it has all words.
         fits = [self.fit_of(key) for key, _ in asked]
+        fits = fits if any(fits) else [int(bool(stems_of(key)) and stems_of(key) <= self.like) for key, _ in asked]
         values = [value.lower() for fit, (_, value) in zip(fits, asked, strict=True) if fit == max(fits) > 0]
         return bool(values) and all(value in EMPTY for value in values)
 
