@@ -40,9 +40,14 @@ def column_heading(cells: Sequence[str]) -> str | None:
 
 
 def heading_of(rows: Sequence[Sequence[str]]) -> str:
-    """Return the names of a table's columns, as a heading, if its first row has them; empty otherwise."""
+    """Return the names of a table's columns, as a heading, if its first row has them; empty otherwise.
+
+    Of two columns, the second has figures below its name. Otherwise, the table may only place texts beside others.
+    """
     heading = column_heading(rows[0]) if len(rows) > 1 and not is_form(rows) else None
-    return heading if heading and are_heads(rows, is_aligned=False) else ""
+    figures = [any(map(str.isdigit, "".join(row[1:]))) for row in rows[1:]]
+    is_plain = len(rows[0]) == 2 and 2 * sum(figures) < len(figures)
+    return heading if heading and not is_plain and are_heads(rows, is_aligned=False) else ""
 
 
 T = TypeVar("T")

@@ -49,8 +49,10 @@ def test_rows_follow_each_other_and_keep_their_columns_and_blank_ones_are_left_o
 @pytest.mark.parametrize(
     ("rows", "columns"),
     [
-        ([["Name", "Town"], ["Ann", "Ulm"]], "Name, Town"),
+        ([["Name", "Age"], ["Ann", "20"]], "Name, Age"),
+        ([["Name", "Town", "Room"], ["Ann", "Ulm", "blue"]], "Name, Town, Room"),
         ([["", "May", "June"], ["Rent", "80", "90"]], ", May, June"),
+        ([["Work", "Keeper at the harbour"], ["School", "In Ulm"]], ""),
         # A form, figures, a row again, and a column without a name have no names of columns.
         ([["Name", "Ann Ball"], ["Born", "1 May"], ["Town", "Ulm"]], ""),
         ([["Rent", "80"], ["Gas", "90"]], ""),
@@ -74,8 +76,8 @@ def test_rows_of_a_table_know_the_names_of_its_columns_past_a_note(rows: list[li
 def test_document_within_another_keeps_its_tables() -> None:
     inner, outer = FlowDocument(), FlowDocument()
     for table, row in (
-        ("one", ["Name", "Town"]),
-        ("one", ["Ann", "Ulm"]),
+        ("one", ["Name", "Age"]),
+        ("one", ["Ann", "20"]),
         ("two", ["Dog", "Tax"]),
         ("two", ["Pug", "5"]),
     ):
@@ -83,8 +85,8 @@ def test_document_within_another_keeps_its_tables() -> None:
     outer.add("paragraph", "before")
     outer.add_document(inner.finish(), level=1)
     document = exact(outer.finish())
-    assert document.text == "before\n\nName | Town\nAnn | Ulm\n\nDog | Tax\nPug | 5"
-    assert [block.columns for block in document.blocks] == ["", "", "Name, Town", "", "Dog, Tax"]
+    assert document.text == "before\n\nName | Age\nAnn | 20\n\nDog | Tax\nPug | 5"
+    assert [block.columns for block in document.blocks] == ["", "", "Name, Age", "", "Dog, Tax"]
 
 
 def test_pages_named_combines_page_numbers_into_ranges() -> None:
