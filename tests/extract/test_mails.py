@@ -315,6 +315,14 @@ def test_mailbox_is_read_mail_by_mail_with_or_without_an_extension() -> None:
         assert document.warnings[0].startswith("Mail 3 was not read:")
 
 
+def test_mail_that_thunderbird_has_deleted_is_kept_apart() -> None:
+    mail = "From - Tue Mar 03 14:05:10 2026\r\nX-Mozilla-Status: {}\r\nSubject: {}\r\n\r\nWords.\r\n\r\n"
+    box = "".join(mail.format(*each) for each in (("0001", "Kept"), ("0009", "Gone"), ("1000", "New")))
+    document = read(box.encode(), "Inbox")
+    assert [block.text for block in document.blocks] == ["Kept", "Words.", "New", "Words."]
+    assert [(each.text, each.reason) for each in document.hidden] == [("Gone Words.", "deleted mail")]
+
+
 def test_mailbox_that_takes_too_long_is_read_in_part() -> None:
     mail = b"From a@b.example Tue Mar  3 14:05:10 2026\nSubject: Rent\n\n80 euros.\n\n"
     document = read(mail * 3, "a.mbox", cpu_seconds=0)

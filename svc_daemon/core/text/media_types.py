@@ -145,7 +145,11 @@ _MAIL = re.compile(
     rb"(?>(?:[ \t][^\n]*+\n)*)){2}",
     re.IGNORECASE,
 )
-_MAILBOX = re.compile(rb"From [^\n]*\d\d:\d\d[^\n]*\n" + _MAIL.pattern, re.IGNORECASE)
+#: A mailbox: the line before its first mail, with an address and the time, and headers.
+_MAILBOX = re.compile(
+    rb"From \S+ +[A-Z][a-z]{2} [A-Z][a-z]{2} +\d{1,2} \d\d:\d\d[^\n]*\d{4}\r?\n"
+    rb"(?:[!-9;-~]{1,76}:[^\n]*+\n(?>(?:[ \t][^\n]*+\n)*)){2}"
+)
 
 
 def from_filename(filename: str) -> str | None:

@@ -15,6 +15,9 @@ from svc_daemon.extract.formats.mail import mails
 _BEGIN = re.compile(rb"(?:\A|(?<=\n\n)|(?<=\n\r\n))From [^\n]*\d\d:\d\d[^\n]*\n(?=[!-9;-~]{1,76}:)")
 #: A line of a text that would look like it has one more mark of a quotation.
 _QUOTED = re.compile(rb"^>(?=>*From )", re.MULTILINE)
+#: Thunderbird marks what it has deleted, and removes it later.
+_STATUS = re.compile(rb"^X-Mozilla-Status:[ \t]*([0-9A-F]{4})", re.IGNORECASE | re.MULTILINE)
+_DELETED, _HEAD_BYTES = 0x0008, 2000
 #: The part of the time for a document in which the last mail must be begun.
 _TIME_SHARE = 0.4
 
@@ -39,6 +42,10 @@ def read(given: Given) -> Document:
             mail = mails.read(replace(given, data=data, content_type=MAIL, limits=left))
         except ExtractionFailed as failure:
             flow.warn(f"Mail {number} was not read: {failure.message}")
+            continue
+        status = _STATUS.search(data[:_HEAD_BYTES])
+        if status and int(status[1], 16) & _DELETED:
+            flow.hide(mail.text, "deleted mail")
             continue
         flow.add_document(mail, name=f"Mail {number}" + (f", {mail.title}" if mail.title else ""))
     return flow.finish()
