@@ -18,6 +18,7 @@ _LABEL_WORDS = 3
 _SAYS = re.compile(r"\b(?:is|are|was|were|do|does|did|has|have|had|may|can|must|will|should|not|yes)\b", re.IGNORECASE)
 
 _NO_WORD = re.compile(r"[\W\d]+")
+_TYPE_OR_PATH = re.compile(r"(?:[a-z\d.~_-][\w.+-]*)?/|[A-Z]:/")
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _GAP = re.compile(r" {2,}|\t+")
 _DOT = re.compile(r" +[·•] +")
@@ -253,8 +254,8 @@ def are_heads(table: Sequence[Sequence[str]], *, is_aligned: bool) -> bool:
     Where spaces set columns apart, headings have no digits.
     """
     first, *others = table
-    # Options of a program, and types such as application/pdf, head nothing.
-    if any(OPTION.match(cell) or "/" in cell.split(" ")[0] for cell in first):
+    # Options of a program, paths, and types such as application/pdf, head nothing.
+    if any(OPTION.match(cell) or _TYPE_OR_PATH.match(cell) for cell in first):
         return False
     if any(cell and cell == other for cells in others for cell, other in zip(first, cells, strict=False)):
         return False

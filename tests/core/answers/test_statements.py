@@ -142,6 +142,14 @@ def test_number_beside_a_month_in_another_cell_is_no_day(text: str) -> None:
     assert Reading("30 Jan and Feb. 10th, 2 of March").days == {"01-30", "02-10", "03-02"}
 
 
+@pytest.mark.parametrize(
+    ("first", "heads"),
+    [("Size/Colour | Price/piece", "Size/Colour | Price/piece"), ("text/csv | Text", ""), ("/etc/hosts | Names", "")],
+)
+def test_names_of_columns_may_have_a_slash_but_types_and_paths_are_none(first: str, heads: str) -> None:
+    assert {each.heads for each in statements_of(passage(f"{first}\nL red | 12\nS blue | 9"))} == {heads}
+
+
 def test_mark_behind_the_last_cell_of_a_row_is_no_column() -> None:
     heading = ("Day, Purpose, Amount",)
     (row,) = statements_of(passage('"27.02.";"Gas; May";"-72,10";', headings=heading))
