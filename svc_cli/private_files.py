@@ -37,6 +37,14 @@ def check_visible(path: Path) -> None:
         return
 
 
+def make_data_folder(folder: Path) -> None:
+    """Create the data directory. Raises UsageError if the system refuses that."""
+    try:
+        make_folder(folder)
+    except OSError as error:
+        raise refused_by_system(error, "set SVC_DATA_DIR to a folder that this user may write.") from error
+
+
 def replace(path: Path, text: str) -> None:
     """Replace the file, or create it. When this returns, the new content is on the disk."""
     import tempfile

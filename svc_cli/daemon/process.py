@@ -21,7 +21,7 @@ from svc_cli.daemon.probes import DaemonHealth, Foreign, LocalProof, probe
 from svc_cli.deadlines import Deadline
 from svc_cli.errors import DaemonUnreachable, UsageError
 from svc_cli.exits import Exit
-from svc_cli.private_files import check_visible, lock
+from svc_cli.private_files import check_visible, lock, make_data_folder
 from svc_daemon import paths
 from svc_daemon.wire.light.local_daemons import read_secret
 from svc_daemon.wire.light.parsing import parse_json
@@ -330,7 +330,7 @@ class Installation:
 
     @contextmanager
     def _start_lock(self, patience: "_Patience") -> Iterator[None]:
-        paths.make_folder(self.files.root)
+        make_data_folder(self.files.root)
         descriptor = paths.open_own(self.files.root / "start.lock", os.O_RDWR | os.O_CREAT)
         try:
             while True:

@@ -76,6 +76,16 @@ def test_daemon_of_a_folder_that_may_not_be_entered_is_not_taken_for_absent(tmp_
         root.parent.chmod(0o700)
 
 
+def test_data_directory_that_cannot_be_made_is_refused_with_the_variable_to_set(
+    fresh: Installation, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    fresh.environ["SVC_DATA_DIR"] = str(tmp_path / "file" / "data")
+    refused = fresh.svc("status", "--json")
+    assert refused.failure == (2, "svc_file_refused")
+    assert refused.json["error"]["hint"] == "set SVC_DATA_DIR to a folder that this user may write."
+
+
 @pytest.mark.parametrize("scheme", ("http", "https"))
 def test_daemon_that_hangs_is_not_taken_for_absent(
     scheme: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
