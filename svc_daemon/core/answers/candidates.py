@@ -12,7 +12,8 @@ from functools import cache
 from svc_daemon.core.answers.lines import names_in
 from svc_daemon.core.answers.particulars import Need, is_in, is_in_part, is_within
 from svc_daemon.core.answers.passages import ASKS_FOR_NUMBER, Passage, chance_of, is_familiar
-from svc_daemon.core.answers.questions import ORDER, ORDERED, Question
+from svc_daemon.core.answers.quantities import ORDER
+from svc_daemon.core.answers.questions import ORDERED, Question
 from svc_daemon.core.answers.statements import Statement, reading_of
 from svc_daemon.core.text.sentences import Span
 from svc_daemon.core.text.words import parts_of, stem_of, stems_of, words_of

@@ -16,9 +16,9 @@ from svc_daemon.core.answers.candidates import Asked, Place, Scored
 from svc_daemon.core.answers.lines import PAIR, names_in
 from svc_daemon.core.answers.particulars import Need, is_in
 from svc_daemon.core.answers.passages import chance_of
-from svc_daemon.core.answers.readings import DAY_NAMES, MONTHS
 from svc_daemon.core.answers.statements import LABEL, Statement, reading_of
 from svc_daemon.core.answers.wanted import Wanted
+from svc_daemon.core.dates import DAY_NAMES, MONTHS
 from svc_daemon.core.text.words import STOP_WORDS, parts_of, stem_of, words_of
 
 #: What each feature of a statement adds to its score. All are 0 to 1, but the places are counted. The question's words

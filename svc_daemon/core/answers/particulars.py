@@ -15,10 +15,7 @@ from svc_daemon.core.answers.lines import OPTION
 from svc_daemon.core.answers.passages import is_familiar
 from svc_daemon.core.answers.quantities import ABOVE_IT, BELOW_IT, UNITS, Quantity
 from svc_daemon.core.answers.readings import (
-    DAY_NAMES,
-    ISO_DATE,
     LINKS,
-    MONTHS,
     ORDINAL,
     RANGE,
     Reading,
@@ -26,6 +23,7 @@ from svc_daemon.core.answers.readings import (
     code_of,
     label_of,
 )
+from svc_daemon.core.dates import DAY_NAMES, DOTTED_DATE, ISO_DATE, MONTHS
 from svc_daemon.core.text.languages import COMMON, guess_language
 from svc_daemon.core.text.words import STOP_WORDS, stem_of, words_of
 
@@ -137,6 +135,8 @@ def _numbers_in(reading: Reading) -> Iterator[tuple[int, Need]]:
         if iso := ISO_DATE.fullmatch(token.text):
             month, day = (iso[2], iso[3]) if iso[1] else (iso[5], iso[4])
             yield at, Need(text, "day", f"{int(month):02}-{int(day):02}")
+        elif dotted := DOTTED_DATE.match(reading.text, token.start):
+            yield at, Need(text, "day", f"{int(dotted[2]):02}-{int(dotted[1]):02}")
         elif quantity is None or RANGE.fullmatch(token.text):
             yield at, Need(text, "code", code_of(word))
         elif quantity.unit or token.sign:
@@ -170,10 +170,14 @@ def _names_in(reading: Reading) -> Iterator[tuple[int, Need]]:
         # The letter of "Block D" may be a stop word.
         is_name = (
             word[:1].isupper()
-            and not token.is_code
+            and not (token.is_code or (word == "I" and follows.islower()))
             and (word.lower() not in NO_NAMES or (bool(run) and len(word) == 1))
         )
         begins = follows[:1].isupper() and follows.isalpha() and not is_familiar(word)
+        if run and "-" in word and word.isupper():
+            # "The Warrior G-BXTW" has two names.
+            yield at - len(run), Need(" ".join(run), "name", " ".join(run).lower())
+            run = []
         if is_name and (_WITHIN.search(reading.text[max(0, token.start - 9) : token.start]) or begins):
             run.append(word)
         elif run:
@@ -205,8 +209,9 @@ def _grouped(reading: Reading, found: Sequence[tuple[int, Need]]) -> list[Need]:
         is_alternative = needs and is_joined and needs[-1].kind == need.kind
         sure = need.value if need.kind in ("code", "label", "name") and isinstance(need.value, str) else ""
         key = max(re.findall(r"\d+" if need.kind != "name" else r"\w+", sure), key=len, default="")
-        # A text may have a month as a number, and a day within a range.
-        key = "" if not (_DATED | _OFTEN_DATED).isdisjoint(sure.split()) else key.removesuffix("s")
+        # A text may have a month as a number, a day within a range, and "2nd" in words.
+        is_sure = (_DATED | _OFTEN_DATED).isdisjoint(sure.split()) and not ORDINAL.match(need.text)
+        key = key.removesuffix("s") if is_sure else ""
         needs.append(need._replace(group=needs[-1].group if is_alternative else place, key=key))
         before = at
     return needs

@@ -92,6 +92,10 @@ ABOVE_IT, BELOW_IT = (
     re.compile(rf"(?:\b{_NOT}(?:{words})|{sign}) ?[€£$]?$")
     for words, sign in ((f"{_MORE}|über|plus de", ">"), (f"{_LESS}|unter|moins de", "<"))
 )
+#: The place in an order that a word says: "second" and "2nd" are 2.
+_SPELLED = "first second third fourth fifth sixth seventh eighth ninth tenth".split()  # noqa: SIM905
+ORDER = {form: at for at, word in enumerate(_SPELLED, 1) for form in (word, f"{at}th")}
+ORDER |= {"1st": 1, "2nd": 2, "3rd": 3}
 
 
 class Quantity(NamedTuple):

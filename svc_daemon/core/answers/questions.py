@@ -13,9 +13,10 @@ from typing import NamedTuple
 from svc_daemon.core.answers.likenesses import likes_of
 from svc_daemon.core.answers.particulars import NO_NAMES, Need, is_alone, may_be_named, needs_of, told_by_titles
 from svc_daemon.core.answers.passages import RARE, Passage, chance_of, is_familiar
-from svc_daemon.core.answers.quantities import UNITS, without_names
-from svc_daemon.core.answers.readings import DAY_NAMES, MONTHS, Reading, label_of
+from svc_daemon.core.answers.quantities import ORDER, UNITS, without_names
+from svc_daemon.core.answers.readings import Reading, label_of
 from svc_daemon.core.answers.statements import Statement, reading_of
+from svc_daemon.core.dates import DAY_NAMES, MONTHS
 from svc_daemon.core.text.languages import common_in
 from svc_daemon.core.text.words import STOP_WORDS, parts_of, stem_of, stems_of, words_of
 
@@ -112,9 +113,6 @@ _TWO_PARTS = re.compile(
 #: Words that begin a question; what begins otherwise may say what it is about before it asks.
 _BEGINS = re.compile(r"\W*(?:and |so )?(?:wh(?:at|o|en|ere|ich|y)|how|is|are|was|were|do|does|did|can|may|must)\b")
 _ASKS_NO_AMOUNT = re.compile(r"\W*(?:and |so )?(?:who|whom|whose|why|what reason|warum|pourquoi|wer|qui|quién|chi)\b")
-_SPELLED = "first second third fourth fifth sixth seventh eighth ninth tenth".split()  # noqa: SIM905
-ORDER = {form: at for at, word in enumerate(_SPELLED, 1) for form in (word, f"{at}th")}
-ORDER |= {"1st": 1, "2nd": 2, "3rd": 3}
 _ORDINALS = "|".join(ORDER)
 _NO_AMOUNT = re.compile(r"\b(?:no|none|nothing|never|free(?!-))\b", re.IGNORECASE)
 _SOME_AMOUNT = re.compile(rf"(?<![\w-])\d|{_NO_AMOUNT.pattern}", re.IGNORECASE)

@@ -13,7 +13,18 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from svc_daemon.core.answers.passages import is_familiar
-from svc_daemon.core.answers.quantities import UNITS, Bounds, Quantity, bounds_in
+from svc_daemon.core.answers.quantities import ORDER, UNITS, Bounds, Quantity, bounds_in
+from svc_daemon.core.dates import (
+    DAY_NAMES,
+    ISO_DATE,
+    MONTH_BEGUN,
+    MONTH_NUMBERS,
+    MONTHS,
+    months_of,
+    name_of,
+    ranged_in,
+    written_in,
+)
 from svc_daemon.core.text.words import STOP_WORDS, parts_of, stem_of
 
 #: Dashes that mean the same before and between numbers.
@@ -45,28 +56,8 @@ _CODE_END = re.compile(r"(?:^|[-./_])([^\W\d_]+)[-._]?(\d[^\W_]*(?:[-./:][^\W_]+
 #: The version of a program: v3 or 3.x.
 _VERSION = re.compile(r"v(\d+)|(\d+)\.x")
 #: What is between a day and its month; "Jan: 10; Feb: 20" has no dates.
-_IN_DATE = re.compile(r"[\s.,*_-]*(?:of\s+)?(?:the\s+)?")
-ISO_DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})|(\d{1,2})\.(\d{1,2})\.(\d{4})")
-
-MONTHS = "january february march april may june july august september october november december".split()  # noqa: SIM905
-_MONTHS = {form: at for at, month in enumerate(MONTHS, 1) for form in (month, month[:3])} | {"sept": 9}
-DAY_NAMES = "monday tuesday wednesday thursday friday saturday sunday".split()  # noqa: SIM905
-_DAYS = {day[:3]: day for day in DAY_NAMES}
-#: What a text has that names a day of the week or a month; nothing else can be one.
-_DAY_BEGUN, _MONTH_BEGUN = (
-    re.compile("|".join(name[:3] for name in names), re.IGNORECASE) for names in (DAY_NAMES, MONTHS)
-)
-_DAY = "|".join(f"{day}s?|{day[:3]}" for day in DAY_NAMES)
-_DAY_RANGE = re.compile(rf"\b({_DAY})(?: ?- ?| to | through | until )({_DAY})\b", re.IGNORECASE)
-_MONTH = "|".join(f"{month}|{month[:3]}" for month in MONTHS)
-_MONTH_DAY = r"\d{1,2}(?:st|nd|rd|th)?"
-_MONTH_RANGE = re.compile(
-    rf"\b({_MONTH})(?: {_MONTH_DAY})?(?: ?- ?| to | through | until | till )(?:{_MONTH_DAY} )?({_MONTH})\b",
-    re.IGNORECASE,
-)
-#: A month as in the name of a file, `2024-04`.
-_YEAR_MONTH = re.compile(r"(?<!\d)(?<!\d-)(?:19|20)\d\d[-_](0[1-9]|1[0-2])(?![\w-])")
-_WEEKDAYS = {f"{day}s": day for day in _DAYS.values()} | {day: f"{day}s" for day in _DAYS.values()}
+_IN_DATE = re.compile(r"[\s.,*_-]*(?:(?:of|de)\s+)?(?:the\s+)?")
+_WEEKDAYS = {f"{day}s": day for day in DAY_NAMES} | {day: f"{day}s" for day in DAY_NAMES}
 _SMALL = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
     "eighteen nineteen"
@@ -87,7 +78,16 @@ _BEFORE_UNITS = frozenset(("working", "business", "calendar", "full", "whole", "
 _CURRENCIES = frozenset("$€£¥")
 #: Words between a label and its number, as in "contract no. 7".
 LINKS = frozenset(["no", "nr", "num", "number", "nummer", "numero", "número", "numéro", "#"])
-_LABELS = {"section": "§", "sec": "§", "sect": "§", "paragraph": "§", "para": "§", "§": "§"}
+_LABELS = {
+    "ed": "edition",
+    "edition": "edition",
+    "section": "§",
+    "sec": "§",
+    "sect": "§",
+    "paragraph": "§",
+    "para": "§",
+    "§": "§",
+}
 
 
 class TextToken(NamedTuple):
@@ -131,8 +131,8 @@ class Reading:
             if not word.isalnum():
                 parts = _COMPOUNDED.split(word)
                 found |= set() if all(part[:1].isupper() for part in parts) else set(map(stem_of, parts))
-            elif len(word) == 3 and word.lower() in _DAYS:
-                found.add(stem_of(_DAYS[word.lower()]))
+            elif len(word) < 5 and (name := name_of(word.lower())) != word.lower():
+                found.add(stem_of(name))
         found |= {stem_of(MONTHS[int(day[:2]) - 1]) for day in self.days}
         return frozenset(found | {stem_of(day) for _, day in self.ranged})
 
@@ -165,7 +165,7 @@ class Reading:
                 continue
             if word.isalnum():
                 low = word.lower()
-                for part in {low, _DAYS.get(low, low)}:
+                for part in {low, name_of(low)}:
                     found.setdefault(part, []).append(at)
                 continue
             # The C of `temp_c` is a unit.
@@ -173,8 +173,8 @@ class Reading:
             is_name = len(parts) > 1 and all(part[0].isupper() for part in parts)
             for part in {"-".join(parts), *([] if is_name else parts), word}:
                 found.setdefault(part.lower(), []).append(at)
-        months = (*(day[:2] for day in self.days), *_YEAR_MONTH.findall(self.text))
-        for at, name in (*self.ranged, *((0, MONTHS[int(month) - 1]) for month in months)):
+        months = (*(MONTHS[int(day[:2]) - 1] for day in self.days), *months_of(self.text))
+        for at, name in (*self.ranged, *((0, month) for month in months)):
             found.setdefault(name, []).append(at)
         return found
 
@@ -182,43 +182,33 @@ class Reading:
     def ranged(self) -> list[tuple[int, str]]:
         """Return the days and months of ranges such as Mon-Fri, each with the number of words before it."""
         found = []
-        for begun, ranges, names in (
-            (_DAY_BEGUN, _DAY_RANGE, DAY_NAMES),
-            (_MONTH_BEGUN, _MONTH_RANGE, MONTHS),
-        ):
-            for match in ranges.finditer(self.text) if begun.search(self.text) else ():
-                first, last = ([name[:3] for name in names].index(end[:3].lower()) for end in match.groups())
-                before = _COMPOUND_OR_BAR.findall(self.text, 0, match.start())
-                at = sum(1 if word[0].isalnum() else _APART for word in before)
-                within = names[first : last + 1] if first <= last else names[first:] + names[: last + 1]
-                is_week = names is DAY_NAMES and len(within) == 5 and not first
-                found += [(at, name) for name in [*within, *(["weekday"] if is_week else [])]]
+        for begin, names in ranged_in(self.text):
+            before = _COMPOUND_OR_BAR.findall(self.text, 0, begin)
+            at = sum(1 if word[0].isalnum() else _APART for word in before)
+            found += [(at, name) for name in names]
         return found
 
     @cached_property
     def days(self) -> frozenset[str]:
         """Return the days, as `03-14`."""
-        found: set[tuple[int, int]] = set()
         if not _DIGIT.search(self.text):
             return frozenset()
-        for match in ISO_DATE.finditer(self.text):
-            month, day = (match[2], match[3]) if match[1] else (match[5], match[4])
-            found.add((int(month), int(day)))
-        for at, token in enumerate(self.tokens if _MONTH_BEGUN.search(self.text) else ()):
-            if (token.has_digit or token.low in _MONTHS) and (day_at := self.day_at(at)):
+        found = set(written_in(self.text))
+        for at, token in enumerate(self.tokens if MONTH_BEGUN.search(self.text) else ()):
+            if (token.has_digit or token.low in MONTH_NUMBERS) and (day_at := self.day_at(at)):
                 found.add(day_at[:2])
         return frozenset(f"{month:02}-{day:02}" for month, day in found if 1 <= month <= 12)
 
     def day_at(self, at: int) -> tuple[int, int, int] | None:
         """Return month, day and number of tokens of the date that begins at a token, such as 14 March or March 14th."""
-        last = at + (2 if at + 2 < len(self.tokens) and self.tokens[at + 1].low == "of" else 1)
+        last = at + (2 if at + 2 < len(self.tokens) and self.tokens[at + 1].low in ("of", "de") else 1)
         if last >= len(self.tokens) or not _IN_DATE.fullmatch(self.text, self.tokens[at].end, self.tokens[last].start):
             return None
         pair = (self.tokens[at].low, self.tokens[last].low)
         for number, month in (pair, pair[::-1]):
             digits = ORDINAL.sub(r"\1", number)
-            if month in _MONTHS and digits.isdecimal() and len(digits) < 3:
-                return _MONTHS[month], int(digits), last - at + 1
+            if month in MONTH_NUMBERS and digits.isdecimal() and len(digits) < 3:
+                return MONTH_NUMBERS[month], int(digits), last - at + 1
         return None
 
     @cached_property
@@ -228,6 +218,8 @@ class Reading:
         plain = ""
         for before, token in pairwise([TextToken("", "", 0, 0, ""), *self.tokens]):
             if not token.is_code:
+                if place := ORDER.get(before.low):
+                    found.add(f"{label_of(token.low)}{place}")
                 plain = plain if token.low in LINKS or token.low in ("and", "or") else token.low
                 continue
             label = label_of(plain) if plain else ""
@@ -384,9 +376,15 @@ def _is_coined(low: str) -> bool:
     return bool(short) and (len(parts) > 2 or any(re.fullmatch(r"[^aeiouy]+", part) for part in short))
 
 
+#: A year that begins in one and ends in the next: 24/25, 2024/25, 2024-25.
+_SEASON = re.compile(r"(?:20)?(\d\d)/(?:20)?(\d\d)|20(\d\d)-(?:20)?(\d\d)")
+
+
 def code_of(text: str) -> str:
     """Return the one spelling of a code: ST-04, st 04 and St04 are `st04`, v2.1 is 2.1, and 3-4 stays as it is."""
     low = re.sub(r"^v(?=\d)", "", text.lower()).replace(",", "")
+    if (season := _SEASON.fullmatch(low)) and int(season[2] or season[4]) == int(season[1] or season[3]) + 1:
+        return "/".join(filter(None, season.groups()))
     letters = re.match(r"([^\W\d_]+)[-._ ]?(?=\d)", low)
     if not letters:
         return re.sub(r"(?<=\d)[- ](?=[^\W\d_])", "", low)

@@ -7,8 +7,8 @@ from svc_daemon.core.answers.candidates import Asked, Scored
 from svc_daemon.core.answers.likenesses import OPPOSITES, are_of_one_root, likes_of
 from svc_daemon.core.answers.lines import EMPTY, PAIR
 from svc_daemon.core.answers.particulars import TITLES, is_in
-from svc_daemon.core.answers.quantities import UNITS, Quantity
-from svc_daemon.core.answers.questions import ASKING, ORDER
+from svc_daemon.core.answers.quantities import ORDER, UNITS, Quantity
+from svc_daemon.core.answers.questions import ASKING
 from svc_daemon.core.answers.statements import Statement, reading_of
 from svc_daemon.core.text.languages import common_in
 from svc_daemon.core.text.words import STOP_WORDS, stem_of, stems_of, words_of

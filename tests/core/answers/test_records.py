@@ -58,6 +58,11 @@ RECOLTE = "Clos Haut: grenache, récolté le 15 septembre."
 SWITCHES = "dev:\n  cache: on\n  debug: all\nprod:\n  cache: off\n  debug: no\n"
 PLOTS = "18A;Pruett;clay;;new since Feb\n14A;Moe;clay;2024-06-11;weeds"
 GAME = "Loading costs 1 coin per crate. Trading costs 2 coins."
+SEASONS = "Season 2024-25: transfers end on 31 January.\n\nSeason 2023-24: transfers end on 28 February."
+EDITIONS = "Second edition: the youngest player goes first.\n\nFirst edition: the oldest player goes first."
+AIRCRAFT = "Warrior G-BXTW: the hour costs £172.\n\nWarrior G-BXTM: the hour costs £160."
+REPORT = "Juno: Feb 2024 mud fever, cleared soon. Apr 2023 colic."
+PROBE = "Turmzimmer: der Chor probt am 11.09. um 19 Uhr.\n\nKirche: der Chor probt am 25.09. um 20 Uhr."
 NEWS = "The next one is mill 12, in May.\n\nPort to libfoo 52, the latest version of the engine."
 NEWER = NEWS.replace("Port", "Ported")
 COLUMNS = dict.fromkeys((RAGGED, SHORT), ("name, price, stock, colour",)) | {
@@ -139,6 +144,16 @@ CASES = [
     # A value may be one of the words that most texts have.
     (SWITCHES, "cache of prod", "cache: off [1]"),
     (SWITCHES, "debug in dev", "debug: all [1]"),
+    # A season, an edition, a month and a day, however they are written.
+    (SEASONS, "when do transfers end in season 24/25", "Season 2024-25: transfers end on 31 January. [1]"),
+    (SEASONS, "when do transfers end in season 22/23", ""),
+    (EDITIONS, "who goes first in the 2nd ed", "Second edition: the youngest player goes first. [1]"),
+    (EDITIONS, "who goes first in the 3rd edition", ""),
+    (AIRCRAFT, "What does an hour in the Warrior G-BXTW cost?", "Warrior G-BXTW: the hour costs £172. [1]"),
+    (AIRCRAFT, "What does an hour in the Warrior G-BXTZ cost?", ""),
+    (REPORT, "What did Juno have in February 2024?", "Juno: Feb 2024 mud fever, cleared soon. [1]"),
+    (PROBE, "Wo probt der Chor am 25. September?", "Kirche: der Chor probt am 25.09. um 20 Uhr. [1]"),
+    (PROBE, "Wo probt der Chor am 18. September?", ""),
     # What a list is called names its entries.
     (TUNS, "yeast of tun 9", "yeast: Quant [1]"),
     (TUNS, "acid of tun 4", ""),
