@@ -56,7 +56,7 @@ _CODE_END = re.compile(r"(?:^|[-./_])([^\W\d_]+)[-._]?(\d[^\W_]*(?:[-./:][^\W_]+
 #: The version of a program: v3 or 3.x.
 _VERSION = re.compile(r"v(\d+)|(\d+)\.x")
 #: What is between a day and its month; "Jan: 10; Feb: 20" has no dates.
-_IN_DATE = re.compile(r"[\s.,*_-]*(?:(?:of|de)\s+)?(?:the\s+)?")
+_IN_DATE = re.compile(r"[\s.*_-]*(?:(?:of|de)\s+)?(?:the\s+)?")
 _WEEKDAYS = {f"{day}s": day for day in DAY_NAMES} | {day: f"{day}s" for day in DAY_NAMES}
 _SMALL = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
