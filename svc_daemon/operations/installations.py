@@ -111,9 +111,12 @@ def _refuse_stored_files(files: DataFiles) -> None:
 
 
 def _refuse_lost_bytes(files: DataFiles, database: Database) -> None:
-    """Raise StorageError if sources should have stored files: without them, they would fail one after another."""
+    """Raise StorageError if several sources should have stored files: without them, they would fail one by one.
+
+    A single lost file is what is said of its source.
+    """
     rows = database.read(partial(list_blob_rows, after_id="", limit=PAGE_ROWS))
-    if any(SourceErrorCode.STORED_BYTES_LOST not in (row.error or "") for row in rows):
+    if sum(SourceErrorCode.STORED_BYTES_LOST not in (row.error or "") for row in rows) > 1:
         raise StorageError(
             f"{files.blobs} is empty, but sources have their bytes there; nothing was changed. Is a volume not mounted?"
             " Mount it, or restore a backup. Or, to start without these bytes, put an empty file into the folder."

@@ -52,7 +52,7 @@ def test_upload_survives_a_cut_at_any_moment_if_nothing_unsynced_is_there(scene:
     ("ignores", "loss"),
     [
         (lambda sync: sync.path.endswith("/state.db-wal"), "lost"),
-        (lambda sync: sync.path.endswith("/blobs") or sync.node is None, "sources have their bytes there"),
+        (lambda sync: sync.path.endswith("/blobs") or sync.node is None, "other bytes"),
         (lambda sync: "/blobs/src_" in sync.path, "other bytes"),
         (lambda sync: sync.path.endswith(".db-wal") and "/index/" in sync.path, "no longer ready|searches find"),
     ],

@@ -94,6 +94,7 @@ def test_start_without_the_volume_of_the_stored_files_is_refused_and_changes_no_
         make_bucket(client, "inbox")
         source_id = upload(client, "inbox", "quay.md", b"The umber quay.").json()["id"]
         wait_ended(client, source_id)
+        wait_ended(client, upload(client, "inbox", "pier.md", b"The grey pier.").json()["id"])
     installation.stop()
     blobs = installation.files.blobs
     away = blobs.rename(blobs.with_name("away"))
