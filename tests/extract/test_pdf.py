@@ -121,6 +121,8 @@ def test_tables_are_read_row_by_row() -> None:
         ("a state-of-the-", "art tool", "a state-of-the-art tool"),
         ("a mid-size and a mid-", "size ship", "a mid-size and a mid-size ship"),
         ("for case and sensitive, case-", "sensitive", "for case and sensitive, case-sensitive"),
+        ("die Vor-", "und Nachteile", "die Vor- und Nachteile"),
+        ("the pre-", "and postwar years", "the pre- and postwar years"),
     ),
 )
 def test_word_that_was_broken_at_a_line_end_is_joined_and_a_compound_keeps_its_hyphen(
@@ -211,3 +213,20 @@ def test_one_character_in_a_cell_stays_in_its_row() -> None:
         for text, x in zip(row, (72, 200, 300), strict=True)
     )
     assert text_of(make_page(content + lines("C", y=600))) == "Item Price Qty\nApple 1.20 3\nPear 2.50 7\nC"
+    content = lines("Washer", y=660) + lines("7", x=200, y=660) + lines("1.20", x=300, y=660)
+    assert text_of(make_page(content)) == "Washer 7 1.20"
+
+
+def test_numbers_below_each_other_stay_apart() -> None:
+    columns = ((72, ("Bolt", "Washer", "Nut")), (200, ("12", "7", "140")))
+    content = "".join(lines(text, x=x, y=700 - 20 * at) for x, texts in columns for at, text in enumerate(texts))
+    assert text_of(make_page(content)).split() == ["Bolt", "Washer", "Nut", "12", "7", "140"]
+
+
+def test_exponents_are_no_digits_of_their_numbers() -> None:
+    def raised(text: str, by: int = 5) -> str:
+        return f"{by} Ts /F 7 Tf ({text}) Tj 0 Ts /F 11 Tf "
+
+    shown = f"(x) Tj {raised('2')} ( m, H) Tj {raised('2', -3)} (O, 10) Tj {raised('6')} ( or 10) Tj {raised('-12')} "
+    text = text_of(make_page(f"BT /F 11 Tf 72 700 Td {shown} ( and 10-12, 3) Tj {raised('1')} (/2 mm) Tj ET"))
+    assert text == "x2 m, H2O, 10^6 or 10^-12 and 10-12, 3 1/2 mm"

@@ -23,8 +23,6 @@ _COMPARED = 2_000_000
 _ROWS = 2
 #: Pages with more rows keep their order, too.
 _ROWS_ORDERED = 500
-#: The break before a line that is one character.
-_LONE_BREAK = re.compile(r"(?<=\S)\r\n(?=\S(?:\r\n|\Z))")
 _SENTENCE_END = re.compile("[.!?:;。！？：；…][\"'”’»)\\]]*$")  # noqa: RUF001
 
 
@@ -98,20 +96,6 @@ def is_interleaved(textpage: object) -> bool:
             last = bottom
         low, high = bottom, top
     return False
-
-
-def join_lone(textpage: object, text: str) -> str:
-    """Put each character that PDFium takes for a line of its own on the line on which it is, as in a table."""
-    if not _LONE_BREAK.search(text) or raw.FPDFText_CountChars(textpage) != len(text):
-        return text
-    boxes = Boxes(raw.FPDFText_GetCharBox, "lrbt")
-
-    def separator(found: re.Match[str]) -> str:
-        _, bottom, right, top = boxes.get(textpage, found.start() - 1)
-        left, low, _, high = boxes.get(textpage, found.end())
-        return " " if left > right and min(top, high) > max(bottom, low) else found[0]
-
-    return _LONE_BREAK.sub(separator, text)
 
 
 def segments_of(textpage: object, text: str) -> list[Segment]:

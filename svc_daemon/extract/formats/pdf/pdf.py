@@ -14,6 +14,7 @@ from svc_daemon.extract import documents
 from svc_daemon.extract.builders import FlowDocument, one_line, pages_named
 from svc_daemon.extract.formats import Given
 from svc_daemon.extract.formats.pdf.annotations import Annotations, attached_files, read_annotations
+from svc_daemon.extract.formats.pdf.characters import mend
 from svc_daemon.extract.formats.pdf.layout import (
     BROKEN,
     Segment,
@@ -21,7 +22,6 @@ from svc_daemon.extract.formats.pdf.layout import (
     in_columns,
     is_interleaved,
     join,
-    join_lone,
     segments_of,
     values_of,
 )
@@ -40,6 +40,8 @@ _FIRST_PARTS = frozenset(
         *("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"),
     )
 )
+#: After these, what follows a hyphen is no part of its word.
+_CONJUNCTIONS = frozenset(("and", "or", "und", "oder", "bzw", "sowie", "y", "o", "e"))
 #: Text of so many objects of a page that nobody sees is kept.
 _HIDDEN_OBJECTS = 2000
 #: Titles that a program has filled in.
@@ -125,9 +127,9 @@ def _read_page(flow: FlowDocument, pdf: pypdfium2.PdfDocument, *, has_layers: bo
         with closing(page.get_textpage()) as textpage:
             text: str = textpage.get_text_range()
             if not noted.drawn and not is_interleaved(textpage):
-                return join_lone(textpage, text).replace("\r\n", "\n"), noted
+                return mend(textpage, text).replace("\r\n", "\n"), noted
             printed = segments_of(textpage, text)
-            text = join_lone(textpage, text)
+            text = mend(textpage, text)
         if noted.drawn:
             raw.FPDFPage_Flatten(page, raw.FLAT_NORMALDISPLAY)
     values: list[Segment] = []
@@ -181,6 +183,9 @@ def _mend(first: str, second: str, words: set[str]) -> str:
     """Join a word that was broken at the end of a line, as the document has it elsewhere."""
     if not _CASED.search(first) or not second or f"{first}{second}" in words or f"{first}{second}".lower() in words:
         return f"{first}{second}"
+    if second in _CONJUNCTIONS:
+        # In `pre- and postwar`, the rest of the first word comes later.
+        return f"{first}- {second}"
     is_compound = (
         len(first) == 1
         or "-" in first
