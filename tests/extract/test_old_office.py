@@ -27,6 +27,21 @@ def test_doc_is_read_with_headings_tables_notes_comments_and_headers() -> None:
     assert document.parts == {"notes": 2, "headers": 1, "comments": 1}
 
 
+@pytest.mark.parametrize(
+    ("data", "filename", "stream"),
+    (
+        (make_doc("The text.\r"), "a.doc", "WordDocument"),
+        (make_ppt([("The text.", [], "")]), "a.ppt", "PowerPoint Document"),
+        (make_ppt([("The text.", [], "")]), "a.ppt", "Current User"),
+    ),
+)
+def test_names_of_streams_may_have_other_capitals(data: bytes, filename: str, stream: str) -> None:
+    for name in (stream.upper(), stream.lower()):
+        renamed = data.replace(stream.encode("utf-16-le"), name.encode("utf-16-le"))
+        assert renamed != data
+        assert read(renamed, filename).text == "The text."
+
+
 def test_doc_keeps_hidden_text_apart_and_has_no_deleted_text_or_instructions_of_fields() -> None:
     text = 'The fee is ninety eighty secret. \x13 HYPERLINK "http://x" \x14the page\x15\r'
     looks = [(11, 18, 0x0800), (25, 31, 0x083C)]

@@ -83,7 +83,8 @@ def _typed_by_streams(data: bytes) -> str:
             streams[entries[number].name] = entries[number]
             waiting += [entries[number].left, entries[number].right]
     for name, kind in _STREAMS.items():
-        stream = next((entry for found, entry in streams.items() if found.startswith(name)), None)
+        # Names are the same whatever their capitals, which some programs change.
+        stream = next((entry for found, entry in streams.items() if found.lower().startswith(name.lower())), None)
         if stream is not None:
             if stream.size >= _SMALL_STREAM:
                 head = next(sectors(stream.start), b"")

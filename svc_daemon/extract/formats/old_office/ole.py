@@ -44,6 +44,8 @@ class CompoundFile:
         self._mini_stream = b""
         #: By its path: the first sector and the size of a stream.
         self._streams = {path: place for path, place in self.walk() if path}
+        # Names are the same whatever their capitals, which some programs change.
+        self._lower_names = {path.lower(): path for path in self._streams}
         root = struct.unpack_from("<I", self._directory, 116)[0]
         self._mini_stream = self._chain(root)
 
@@ -86,7 +88,7 @@ class CompoundFile:
 
     def read(self, path: str) -> bytes:
         """Return the bytes of a stream; none if there is no such stream."""
-        start, size = self._streams.get(path, (_END, 0))
+        start, size = self._streams.get(self._lower_names.get(path.lower(), path), (_END, 0))
         if size >= self._cutoff:
             return self._chain(start)[:size]
         pieces: list[bytes] = []
