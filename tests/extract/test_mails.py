@@ -323,6 +323,18 @@ def test_mail_that_thunderbird_has_deleted_is_kept_apart() -> None:
     assert [(each.text, each.reason) for each in document.hidden] == [("Gone Words.", "deleted mail")]
 
 
+def test_mailbox_may_have_mails_without_headers_or_no_mails() -> None:
+    mails = [f"From a@b.example Tue Mar  3 14:05:10 2026\n\n{words}\n\n" for words in ("First words.", "More.")]
+    assert read("".join(mails).encode(), "a.mbox").text == "First words.\n\nMore."
+    assert read(b"Some words.\n", "a.mbox").text == "Some words.\n"
+
+
+def test_text_in_base64_whose_end_is_missing_is_read() -> None:
+    body = base64.b64encode(b"The eider count is done.").decode()
+    head = "Subject: Count\nContent-Type: text/plain\nContent-Transfer-Encoding: base64\n\n"
+    assert read(f"{head}{body[:-3]}\n".encode(), "a.eml").blocks[-1].text == "The eider count is do"
+
+
 def test_mailbox_that_takes_too_long_is_read_in_part() -> None:
     mail = b"From a@b.example Tue Mar  3 14:05:10 2026\nSubject: Rent\n\n80 euros.\n\n"
     document = read(mail * 3, "a.mbox", cpu_seconds=0)

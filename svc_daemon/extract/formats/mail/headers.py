@@ -2,6 +2,7 @@
 
 import binascii
 import re
+from email.errors import InvalidBase64LengthDefect
 from email.message import Message
 from typing import Any
 
@@ -67,10 +68,23 @@ def decode_bytes(data: bytes, charset: str) -> tuple[str, tuple[str, ...]]:
         return data.decode("utf-8", "replace"), ("The text of a part isn't valid in any known encoding.",)
 
 
+def part_bytes(part: "Message[Any, Any]") -> bytes:
+    """Return the content of a part, decoded as far as it goes; empty if the part has other parts."""
+    data: Any = part.get_payload(decode=True) or b""
+    if any(isinstance(defect, InvalidBase64LengthDefect) for defect in part.defects):
+        # The end is missing.
+        return _from_base64(data.decode("ascii", "replace"))
+    return bytes(data)
+
+
 def _decode_word(encoding: str, text: str) -> bytes:
     if encoding in "qQ":
         data = text.replace("_", " ").encode("utf-8", "surrogateescape")
         return _ESCAPE.sub(lambda escape: bytes([int(escape[1], 16)]), data)
+    return _from_base64(text)
+
+
+def _from_base64(text: str) -> bytes:
     digits = _NO_BASE64.sub("", text)
     try:
         return binascii.a2b_base64(digits[: len(digits) - (len(digits) % 4 == 1)] + "=" * (-len(digits) % 4))

@@ -10,9 +10,10 @@ from svc_daemon.extract.builders import FlowDocument
 from svc_daemon.extract.documents import ExtractionFailed
 from svc_daemon.extract.formats import Given
 from svc_daemon.extract.formats.mail import mails
+from svc_daemon.extract.formats.text.texts import read_text
 
-#: The line before each mail: `From`, an address and the time. A blank line is before it, and a header follows.
-_BEGIN = re.compile(rb"(?:\A|(?<=\n\n)|(?<=\n\r\n))From [^\n]*\d\d:\d\d[^\n]*\n(?=[!-9;-~]{1,76}:)")
+#: The line before each mail: `From`, an address and the time. A blank line is before it; a header or a text follows.
+_BEGIN = re.compile(rb"(?:\A|(?<=\n\n)|(?<=\n\r\n))From [^\n]*\d\d:\d\d[^\n]*\n(?=[!-9;-~]{1,76}:|\r?\n)")
 #: A line of a text that would look like it has one more mark of a quotation.
 _QUOTED = re.compile(rb"^>(?=>*From )", re.MULTILINE)
 #: Thunderbird marks what it has deleted, and removes it later.
@@ -28,6 +29,8 @@ def read(given: Given) -> Document:
     limits = given.limits
     most_seconds = min(limits.wall_seconds, limits.cpu_seconds) * _TIME_SHARE
     begins = [*_BEGIN.finditer(given.data)]
+    if not begins:
+        return read_text(given)
     ends = [*(begin.start() for begin in begins[1:]), len(given.data)]
     for number, (begin, end) in enumerate(zip(begins, ends, strict=True), 1):
         past = time.monotonic() - begun

@@ -21,7 +21,7 @@ from svc_daemon.extract.builders import FlowDocument
 from svc_daemon.extract.documents import ExtractionFailed
 from svc_daemon.extract.formats import Given, find_reader
 from svc_daemon.extract.formats.html.html import add_markup, decode_markup
-from svc_daemon.extract.formats.mail.headers import decode_bytes, file_name, header_text
+from svc_daemon.extract.formats.mail.headers import decode_bytes, file_name, header_text, part_bytes
 
 #: HTML is read unless it has less than this share of the words of the plain text, as a stub has.
 _HTML_SHARE = 0.6
@@ -45,7 +45,7 @@ class MailTexts:
 
     def add(self, part: "Message[Any, Any]") -> None:
         """Add a text part in its own form."""
-        data: Any = part.get_payload(decode=True) or b""
+        data = part_bytes(part)
         kind, charset = part.get_content_type(), part.get_param("charset") or ""
         if isinstance(charset, tuple):
             charset = charset[2]
@@ -220,7 +220,7 @@ class _MailReader:
         for number, part in enumerate(distinct(self._attachments), 1):
             name = file_name(part) or part.get_content_type()
             self._flow.headings.enter(1, self._subjects[0])
-            data: Any = part.get_payload(decode=True) or b""
+            data = part_bytes(part)
             bytes_left -= len(data)
             reason = "upload it as a file."
             try:
@@ -263,7 +263,7 @@ def distinct(attachments: Iterable["Message[Any, Any]"]) -> Iterator["Message[An
     """Yield the attachments without copies of invitations, which are often there under two types."""
     seen = set[bytes]()
     for part in attachments:
-        data: Any = part.get_payload(decode=True) or b""
+        data = part_bytes(part)
         invitation = data.replace(b"\r\n", b"\n") if data.startswith(b"BEGIN:VCALENDAR") else b""
         if not invitation or invitation not in seen:
             yield part
@@ -278,8 +278,7 @@ def is_frame(part: "Message[Any, Any]", beside: Sequence["Message[Any, Any]"]) -
     if not sources or part.get_content_type() != "text/html" or len(pages) > _MOST_FRAMES:
         return False
     frame = re.compile(rb"<i?frame\b[^>]*[\"'=](?:" + b"|".join(sources) + rb")[\"'\s>]", re.IGNORECASE)
-    payloads: Iterator[Any] = (page.get_payload(decode=True) for page in pages)
-    return any(frame.search(payload or b"") for payload in payloads)
+    return any(frame.search(part_bytes(page)) for page in pages)
 
 
 def _parse(data: bytes) -> "Message[Any, Any]":
@@ -302,7 +301,7 @@ def find_mail(part: "Message[Any, Any]") -> "Message[Any, Any]":
     holder: Message[Any, Any] = Message()
     holder["content-transfer-encoding"] = encoding
     holder.set_payload(inner[0].as_string() if isinstance(inner, list) and inner else inner)
-    data: Any = holder.get_payload(decode=True) or b""
+    data = part_bytes(holder)
     return _parse(data)
 
 
