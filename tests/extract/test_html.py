@@ -177,6 +177,13 @@ def test_readings_follow_the_words_that_they_would_cut(markup: str, text: str) -
     assert texts(f"<p>{markup}</p>")[0] == text
 
 
+def test_equation_that_katex_writes_twice_is_read_once() -> None:
+    maths = "<math><semantics><mi>q</mi><annotation>q</annotation></semantics></math>"
+    shown = '<span class="katex-html" aria-hidden="true"><span>q</span></span>'
+    assert texts(f'<p>so <span class="katex"><span class="katex-mathml">{maths}</span>{shown}</span>.</p>') == ["so q."]
+    assert texts(f'<p>so <span class="katex">{shown}</span>.</p>') == ["so q."]
+
+
 def test_forms_pictures_drawings_and_equations_are_read() -> None:
     form = "<input value=Ada><input type=hidden value=x><input type=checkbox checked> yes <textarea>a\nb</textarea>"
     chart = "<svg><title>Sales</title><text>Jan</text><text>Feb</text><defs><text>no</text></defs></svg>"

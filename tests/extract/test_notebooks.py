@@ -51,6 +51,14 @@ def test_picture_is_not_named_by_its_class() -> None:
     assert "Figure" not in read_cells(cell).text
 
 
+def test_words_of_a_drawing_are_read() -> None:
+    drawing = "<svg><title>G</title><g><text>Start</text><text>Queue</text></g></svg>"
+    cell = with_output(
+        output_type="display_data", data={"image/svg+xml": [drawing], "text/plain": "<graphviz.Digraph>"}
+    )
+    assert read_cells(cell).blocks[-1].text == "```\nG Start Queue\n```"
+
+
 def test_markdown_output_is_read_as_markdown_and_raw_cells_as_they_are() -> None:
     document = read_cells(shown(markdown="## Result\n\nIt is *7*."), {"cell_type": "raw", "source": "# no heading"})
     assert [(block.kind, block.headings) for block in document.blocks] == [

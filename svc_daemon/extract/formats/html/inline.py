@@ -40,6 +40,8 @@ class InlineText:
         self.readings: list[str] = []
         self._reading_end = self._link_end = -1
         self._joins_reading = False
+        #: Elements that show once more what was read.
+        self.repeated: set[int] = set()
         self._drawings = self._fractions = self._powers = 0
         #: How many headings are open, and the labels of their buttons and pictures.
         self.headings = 0
@@ -194,8 +196,12 @@ class InlineText:
     def begin_root(self, _: LexborNode) -> None:
         self.pieces.append("√")
 
-    def begin_equation(self, _: LexborNode) -> None:
+    def begin_equation(self, node: LexborNode) -> None:
         self.parts["equations"] += 1
+        holder = node.parent
+        # KaTeX writes an equation a second time, as it looks.
+        if holder is not None and holder.next is not None and holder.attributes.get("class") == "katex-mathml":
+            self.repeated.add(holder.next.mem_id)
 
     def add_input(self, node: LexborNode) -> None:
         """Add what an input of a form shows."""

@@ -19,7 +19,7 @@ _BACKTICKS = re.compile(r"`{3,}")
 #: Colours and other commands for terminals.
 _TERMINAL = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 #: The text forms of an output, of which Jupyter shows the first that there is. Version 3 has the names without `text/`.
-_FORMS = ("text/html", "text/markdown", "text/latex", "text/plain", "application/json")
+_FORMS = ("text/html", "text/markdown", "text/latex", "image/svg+xml", "text/plain", "application/json")
 
 
 def read(given: Given) -> Document:
@@ -78,7 +78,7 @@ def _shown(data: Mapping[str, Any]) -> Iterator[str]:
         value = forms.get(form)
         if not value or (form == "text/plain" and any("image/" in each or each == "text/png" for each in data)):
             continue
-        if form == "text/html":
+        if form in {"text/html", "image/svg+xml"}:
             flow = FlowDocument()
             add_markup(flow, _joined(value))
             value = flow.finish().text

@@ -224,7 +224,7 @@ class _PageWalk:
                 self._seen.enter_struck(node.mem_id)
             if not self._seen.reason:
                 self._text.enter(node, tag)
-        return tag not in _CLOSED
+        return tag not in _CLOSED and node.mem_id not in self._text.repeated
 
     def leave(self, node: LexborNode, tag: str) -> None:
         """End an element that was begun, even if it wasn't walked."""
