@@ -90,6 +90,16 @@ def test_text_that_is_not_shown_is_kept_apart(body: str, reason: str) -> None:
     assert [(each.text, each.reason) for each in document.hidden] == [("secret", reason)]
 
 
+def test_words_of_pictures_and_shapes_are_read_once() -> None:
+    words = r"{\sp{\sn wzName}{\sv Picture 1}}{\sp{\sn wzDescription}{\sv A lapwing}}"
+    picture = rf"{{\pict{{\*\picprop{words}}}\pngblip 89504e47}}"
+    copies = rf"{{\*\shppict{picture}}}{{\nonshppict{picture}}}"
+    shape = r"{\shp{\*\shpinst{\sp{\sn gtextUNICODE}{\sv Whimbrel}}{\sp{\sn fFlipH}{\sv 0}}}}"
+    document = read(rf"{{\rtf1 On a fence:{copies} or {shape}.\par}}".encode(), "a.rtf")
+    assert document.text.split() == ["On", "a", "fence:", "A", "lapwing", "or", "Whimbrel", "."]
+    assert document.parts == {"alt_texts": 2}
+
+
 def test_deep_groups_are_read() -> None:
     assert read(b"{\\rtf1 " + b"{" * 50_000 + b"Deep" + b"}" * 50_000, "a.rtf").text == "Deep"
 

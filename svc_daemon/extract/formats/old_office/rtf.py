@@ -10,10 +10,12 @@ from svc_daemon.extract.formats.old_office.rtf_words import (
     APART,
     CHARACTERS,
     CHARSETS,
+    DESCRIBING,
     GROUP_WORDS,
     READ,
     SKIPPED,
     code_page,
+    head_table,
 )
 from svc_daemon.extract.formats.superscripts import raised, write_exponents
 
@@ -95,7 +97,7 @@ class RtfWalk:
         self.units: list[int] = []
         self.passed, self.is_starred = 0, False
         self.unseen: dict[str, list[str]] = {}
-        self.author = self.title = self.merge = ""
+        self.author = self.title = self.merge = self.property = self.described = ""
         self.footers: list[str] = []
         self.seen: set[str] = set()
         #: How each cell of the row is merged: `""`, `across` or `down`; and the texts of the row above.
@@ -231,6 +233,8 @@ class RtfWalk:
             self.author = one_line(text)
         elif name == "title":
             self.title = self.title or one_line(text)
+        elif name in ("sn", "sv"):
+            self.end_property(name, one_line(text))
         elif not text:
             pass
         elif name == "footnote":
@@ -243,6 +247,15 @@ class RtfWalk:
             self.add_header(name[:6], text)
         else:
             place.after.append(("paragraph", text))
+
+    def end_property(self, name: str, words: str) -> None:
+        """Keep the name of a property, or add its words, which some programs write twice."""
+        if name == "sn":
+            self.property = words
+        elif self.property in DESCRIBING and words not in ("", self.described):
+            self.described = words
+            self.flow.note_part("alt_texts")
+            self.places[-1].pieces.append(f" {words} ")
 
     def add_header(self, kind: str, text: str) -> None:
         """Add a header at once, or keep a footer for the end; each once."""
@@ -271,7 +284,7 @@ class RtfWalk:
             self.flush()
             self.group.is_skipped = True
             self.places[0].on_colour |= word == "background"
-        elif word == "ud":
+        elif word in ("ud", "picprop"):
             self.group.is_skipped = False
         elif word in CHARACTERS:
             self.flush()
@@ -368,32 +381,19 @@ _FONT = re.compile(rb"\\f(\d{1,6})(?!\d)([^{}]*?)(?=\\f\d|[{};])")
 _CHARSET = re.compile(rb"\\(fcharset|cpg)(\d{1,5})")
 _STYLE = re.compile(rb"\{\s*\\s(\d{1,5})(?!\d)((?:[^{}]|\{[^{}]*\})*)\}")
 _COLOR = re.compile(rb"\\(?:red|green|blue)(\d{1,3})")
-#: Longest part at a file's beginning in which its tables are looked for.
-_HEAD_BYTES = 1024**2
-
-
-def _table(data: bytes, name: bytes) -> bytes:
-    """Return a table of the file's head, such as that of its fonts."""
-    start = data.find(b"{\\" + name, 0, _HEAD_BYTES)
-    depth = 0
-    for brace in re.finditer(rb"\\[{}\\]|[{}]", data[start : start + _HEAD_BYTES] if start >= 0 else b""):
-        depth += {b"{": 1, b"}": -1}.get(brace[0], 0)
-        if depth == 0:
-            return data[start : start + brace.end()]
-    return b""
 
 
 def read(given: Given) -> Document:
     """Read an RTF file. What is damaged costs itself."""
     data, flow = given.data, FlowDocument()
     walk = RtfWalk(data, flow)
-    for number, rest in _FONT.findall(_table(data, b"fonttbl")):
+    for number, rest in _FONT.findall(head_table(data, b"fonttbl")):
         for kind, value in _CHARSET.findall(rest):
             walk.fonts[int(number)] = CHARSETS.get(int(value), "") if kind == b"fcharset" else code_page(int(value))
-    for color in _table(data, b"colortbl").partition(b"colortbl")[2].split(b";"):
+    for color in head_table(data, b"colortbl").partition(b"colortbl")[2].split(b";"):
         red, green, blue = [*map(int, _COLOR.findall(color)), 0, 0, 0][:3]
         walk.colors.append((red, green, blue))
-    for number, rest in _STYLE.findall(_table(data, b"stylesheet")):
+    for number, rest in _STYLE.findall(head_table(data, b"stylesheet")):
         if level := _HEADING.search(rest.decode("latin-1")):
             walk.styles[int(number)] = int(level[1])
     walk.walk()

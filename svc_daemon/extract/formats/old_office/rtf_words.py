@@ -1,6 +1,7 @@
 """What control words of RTF mean: code pages, characters, and the groups that hold no text of the page."""
 
 import codecs
+import re
 
 #: Code pages by the number of a font's character set.
 CHARSETS = {
@@ -55,7 +56,7 @@ CHARACTERS = {
 #: Groups without text of the page. A group that begins with `\*` is skipped too, unless its name is in `READ`.
 SKIPPED = frozenset(
     (
-        *("colortbl", "pict", "objdata", "themedata", "fldinst", "filetbl", "bkmkstart", "bkmkend", "sp", "shprslt"),
+        *("colortbl", "pict", "objdata", "themedata", "fldinst", "filetbl", "bkmkstart", "bkmkend", "shprslt"),
         *("listtable", "listoverridetable", "rsidtbl", "generator", "atnref", "atndate", "atntime", "tc", "xe", "rxe"),
         *("txe", "pntxta", "pntxtb", "nonshppict", "author", "operator", "company", "subject", "keywords", "comment"),
         *("doccomm", "category", "manager", "hlinkbase", "creatim", "revtim", "printim", "buptim", "private", "ftnsep"),
@@ -63,11 +64,15 @@ SKIPPED = frozenset(
         *("stylesheet", "fonttbl"),
     )
 )
-READ = frozenset(("shpinst", "annotation", "ud", "moMath", "moMathPara", "footnote", "cs", "atnauthor", "shppict"))
+READ = frozenset(
+    ("shpinst", "annotation", "ud", "moMath", "moMathPara", "footnote", "cs", "atnauthor", "shppict", "picprop")
+)
+#: Properties of pictures and shapes that hold words: the description, and the text of WordArt.
+DESCRIBING = frozenset(("wzDescription", "gtextUNICODE"))
 #: Groups whose text is apart from the paragraph in which they begin.
 APART = frozenset(
     (
-        *("footnote", "annotation", "shptxt", "atnauthor", "listtext", "pntext", "title"),
+        *("footnote", "annotation", "shptxt", "atnauthor", "listtext", "pntext", "title", "sn", "sv"),
         *(f"{name}{place}" for name in ("header", "footer") for place in ("", "l", "r", "f")),
     )
 )
@@ -87,3 +92,18 @@ def code_page(number: int) -> str:
         return codecs.lookup(name).name
     except LookupError:
         return "cp1252"
+
+
+#: Longest part at a file's beginning in which its tables are looked for.
+_HEAD_BYTES = 1024**2
+
+
+def head_table(data: bytes, name: bytes) -> bytes:
+    """Return a table of the file's head, such as that of its fonts."""
+    start = data.find(b"{\\" + name, 0, _HEAD_BYTES)
+    depth = 0
+    for brace in re.finditer(rb"\\[{}\\]|[{}]", data[start : start + _HEAD_BYTES] if start >= 0 else b""):
+        depth += {b"{": 1, b"}": -1}.get(brace[0], 0)
+        if depth == 0:
+            return data[start : start + brace.end()]
+    return b""
