@@ -70,6 +70,23 @@ def test_notes_and_typed_text_are_read_with_their_authors() -> None:
     assert document.parts == {"annotations": 2}
 
 
+def test_words_for_pictures_are_read_unless_the_page_has_them() -> None:
+    words = ("A lapwing on a fence", "On the page", "C:\\\\bird.jpg", "the page for a link")
+    kinds = ("Figure", "Figure", "Figure", "Link")
+    elements = [
+        f"<</Type /StructElem /S /{kind} /P 10 0 R /Pg 3 0 R /K {at} /Alt ({each})>>"
+        for at, (kind, each) in enumerate(zip(kinds, words, strict=True))
+    ]
+    kids = " ".join(f"{12 + at} 0 R" for at in range(len(elements)))
+    tree = (f"<</Type /StructTreeRoot /K [{kids}] /ParentTree 11 0 R>>", f"<</Nums [0 [{kids}]]>>")
+    content = lines("On the page") + "".join(f"/P <</MCID {at}>> BDC EMC " for at in range(len(elements)))
+    catalog = "/MarkInfo <</Marked true>> /StructTreeRoot 10 0 R"
+    data = make_page(content, page="/StructParents 0", catalog=catalog, others=(*tree, *elements))
+    document = read(data, "a.pdf")
+    assert document.text == "On the page\n\nA lapwing on a fence"
+    assert document.parts == {"alt_texts": 1}
+
+
 def test_attached_files_are_named() -> None:
     names = "/Names <</EmbeddedFiles <</Names [(a) 10 0 R]>>>>"
     spec = "<</Type /Filespec /F (plan.xlsx) /UF (plan.xlsx) /EF <</F 11 0 R>>>>"

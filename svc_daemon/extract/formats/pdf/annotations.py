@@ -1,6 +1,7 @@
-"""What was typed or noted on a PDF's page: values of forms, typed text, notes, and the names of attached files."""
+"""What a PDF's page says beside its text: values of forms, typed text, notes, words for pictures, attached files."""
 
 import ctypes
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +16,12 @@ _HIDDEN_FLAGS = 2 | 32
 _PASSWORD_FLAG = 1 << 13
 #: Annotations that show text of their own. Others mark text, or open on a click.
 _DRAWN = frozenset({raw.FPDF_ANNOT_FREETEXT, raw.FPDF_ANNOT_STAMP, raw.FPDF_ANNOT_WATERMARK, raw.FPDF_ANNOT_REDACT})
+#: Elements whose alternative text is for what they show already.
+_SHOWN = frozenset({"Link", "Span", "Annot", "Form"})
+#: The name of a picture's file, which some programs write instead of words.
+_FILE = re.compile(r"(?:[A-Za-z]:\\|\\\\|/|https?:|file:).*|.*\.(?:jpe?g|png|gif|tiff?|bmp|[ew]mf|svg)", re.IGNORECASE)
+#: So many elements of a page's structure are looked at.
+_ELEMENTS = 20_000
 #: Fields that show a mark instead of words.
 _MARKS = frozenset({raw.FPDF_FORMFIELD_CHECKBOX, raw.FPDF_FORMFIELD_RADIOBUTTON})
 _TYPED = frozenset({raw.FPDF_FORMFIELD_TEXTFIELD, raw.FPDF_FORMFIELD_COMBOBOX})
@@ -39,6 +46,8 @@ class Annotations:
     notes: list[tuple[str, str]] = field(default_factory=list)
     attachments: list[str] = field(default_factory=list)
     hidden: list[str] = field(default_factory=list)
+    #: The words that describe pictures.
+    descriptions: list[str] = field(default_factory=list)
     #: Number of the form's fields that were filled in.
     fields: int = 0
 
@@ -67,6 +76,28 @@ def read_annotations(page: Any, form: object) -> Annotations:
     for kind in (found.drawn, found.notes, found.attachments):
         kind.reverse()
     return found
+
+
+def descriptions(page: Any) -> list[str]:
+    """Return the words that describe the pictures of a page, if the PDF has its structure."""
+    tree = raw.FPDF_StructTree_GetForPage(page)
+    if not tree:
+        return []
+    words: dict[str, None] = {}
+    count = raw.FPDF_StructTree_CountChildren(tree)
+    waiting = [raw.FPDF_StructTree_GetChildAtIndex(tree, at) for at in reversed(range(min(count, _ELEMENTS)))]
+    for _ in range(_ELEMENTS):
+        if not waiting:
+            break
+        if not (element := waiting.pop()):
+            continue
+        text = one_line(_string(raw.FPDF_StructElement_GetAltText, element))
+        if text and not _FILE.fullmatch(text) and _string(raw.FPDF_StructElement_GetType, element) not in _SHOWN:
+            words[text] = None
+        children = range(min(raw.FPDF_StructElement_CountChildren(element), _ELEMENTS))
+        waiting += [raw.FPDF_StructElement_GetChildAtIndex(element, at) for at in reversed(children)]
+    raw.FPDF_StructTree_Close(tree)
+    return [*words]
 
 
 def _read(found: Annotations, annotation: object, form: object) -> bool:

@@ -13,7 +13,7 @@ from svc_daemon.core.text.chunking import Document, RecognizedPage
 from svc_daemon.extract import documents
 from svc_daemon.extract.builders import FlowDocument, one_line, pages_named
 from svc_daemon.extract.formats import Given
-from svc_daemon.extract.formats.pdf.annotations import Annotations, attached_files, read_annotations
+from svc_daemon.extract.formats.pdf.annotations import Annotations, attached_files, descriptions, read_annotations
 from svc_daemon.extract.formats.pdf.characters import mend
 from svc_daemon.extract.formats.pdf.layout import (
     BROKEN,
@@ -124,6 +124,7 @@ def _read_page(flow: FlowDocument, pdf: pypdfium2.PdfDocument, *, has_layers: bo
                 raw.FPDFPageObj_SetIsActive(each, False)
         if raw.FPDFPage_GetAnnotCount(page) > 0:
             noted = read_annotations(page, pdf.formenv)
+        noted.descriptions = descriptions(page)
         with closing(page.get_textpage()) as textpage:
             text: str = textpage.get_text_range()
             if not noted.drawn and not is_interleaved(textpage):
@@ -167,16 +168,25 @@ def _add_pages(
             text = _FORMS.sub(lambda form: normalize("NFKC", form[0]), text)  # noqa: PLW2901
         if not flow.add_all("paragraph", _BLANK_LINE.split(_CLOSE_NUMBER.sub(r"\1 ", text))):
             flow.add_recognized(recognized.get(number))
-        for author, note in noted.notes:
-            flow.note_part("annotations")
-            flow.add("paragraph", f"Note{f' by {author}' if author else ''}: {note}")
-        if noted.fields:
-            flow.note_part("form_fields", noted.fields)
-        for each in noted.hidden:
-            flow.hide(each, "hidden annotation", page=number)
+        _add_notes(flow, noted, one_line(text))
         if flow.count == before:
             empty.append(number)
     return empty
+
+
+def _add_notes(flow: FlowDocument, noted: Annotations, shown: str) -> None:
+    """Add what a page says beside its text, which is shown."""
+    for words in noted.descriptions:
+        if words not in shown:
+            flow.note_part("alt_texts")
+            flow.add("paragraph", words)
+    for author, note in noted.notes:
+        flow.note_part("annotations")
+        flow.add("paragraph", f"Note{f' by {author}' if author else ''}: {note}")
+    if noted.fields:
+        flow.note_part("form_fields", noted.fields)
+    for each in noted.hidden:
+        flow.hide(each, "hidden annotation", page=flow.page)
 
 
 def _mend(first: str, second: str, words: set[str]) -> str:
