@@ -208,9 +208,7 @@ class _Structure:
             if size > 1 or self.stands_alone(at, size):
                 return size, list(self.fields(at, size))
         if item := ITEM.match(line):
-            size = 1 + self.run(
-                at + 1, lambda text: bool(text.strip()) and not ITEM.match(text) and not self.cells(text)
-            )
+            size = 1 + self.run(at + 1, lambda text: self.goes_on_in_item(line, text))
             return size, list(self.item(Span(self.lines[at].start, self.lines[at + size - 1].end), item))
         if self.heads(at, line):
             indent = len(line) - len(line.lstrip(": \t"))
@@ -248,6 +246,12 @@ class _Structure:
         beside = (self.texts[place] for place in (at - 1, at + 1) if place < len(self.lines))
         is_field = field_of(line) and (SET_APART.match(line) or any(map(SET_APART.match, filter(field_of, beside))))
         return not is_field and not (OPTION.match(line.lstrip()) and self.heads(at, line))
+
+    def goes_on_in_item(self, item: str, line: str) -> bool:
+        """Return whether a line belongs to the item of a list above it, and is no setting beside the list."""
+        field = field_of(line) if len(line) - len(line.lstrip()) <= len(item) - len(item.lstrip()) else None
+        is_other = not line.strip() or ITEM.match(line) or self.cells(line)
+        return not is_other and (field is None or " " in field["key"])
 
     def run(self, at: int, belongs: Callable[[str], bool]) -> int:
         return sum(1 for _ in takewhile(lambda place: belongs(self.texts[place]), range(at, len(self.lines))))

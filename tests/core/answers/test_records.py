@@ -63,6 +63,7 @@ EDITIONS = "Second edition: the youngest player goes first.\n\nFirst edition: th
 AIRCRAFT = "Warrior G-BXTW: the hour costs £172.\n\nWarrior G-BXTM: the hour costs £160."
 REPORT = "Juno: Feb 2024 mud fever, cleared soon. Apr 2023 colic."
 PROBE = "Turmzimmer: der Chor probt am 11.09. um 19 Uhr.\n\nKirche: der Chor probt am 25.09. um 20 Uhr."
+BACKUP = "jobs:\n  - {name: elm, hour: 3}\n  - {name: oak, hour: 4}\nlimits:\n  upload_kib: 51000\nhook: dump.sh\n"
 NEWS = "The next one is mill 12, in May.\n\nPort to libfoo 52, the latest version of the engine."
 NEWER = NEWS.replace("Port", "Ported")
 COLUMNS = dict.fromkeys((RAGGED, SHORT), ("name, price, stock, colour",)) | {
@@ -154,6 +155,8 @@ CASES = [
     (REPORT, "What did Juno have in February 2024?", "Juno: Feb 2024 mud fever, cleared soon. [1]"),
     (PROBE, "Wo probt der Chor am 25. September?", "Kirche: der Chor probt am 25.09. um 20 Uhr. [1]"),
     (PROBE, "Wo probt der Chor am 18. September?", ""),
+    # What stands below a list, and not in it, is no part of its last entry.
+    (BACKUP, "upload limit of the backup in KiB", "upload_kib: 51000 [1]"),
     # What a list is called names its entries.
     (TUNS, "yeast of tun 9", "yeast: Quant [1]"),
     (TUNS, "acid of tun 4", ""),
