@@ -123,18 +123,19 @@ def make_msg(
     return make_compound(parts)
 
 
-def make_xls(text: str) -> bytes:
-    """An XLS file with this text in its first cell."""
+def xls_record(kind: int, body: bytes = b"") -> bytes:
+    return struct.pack("<HH", kind, len(body)) + body
 
-    def record(kind: int, body: bytes = b"") -> bytes:
-        return struct.pack("<HH", kind, len(body)) + body
+
+def make_xls(text: str, *, book: bytes = b"", sheet: bytes = b"") -> bytes:
+    """An XLS file with this text in its first cell, and further records of the workbook and of its sheet."""
 
     def begin(kind: int) -> bytes:
-        return record(0x0809, struct.pack("<HHHHII", 0x0600, kind, 0x0DBB, 1996, 0, 6))
+        return xls_record(0x0809, struct.pack("<HHHHII", 0x0600, kind, 0x0DBB, 1996, 0, 6))
 
     label = struct.pack("<HHHHB", 0, 0, 0, len(text), 0) + text.encode("latin-1")
-    start = len(begin(5)) + len(record(0x85, bytes(13))) + len(record(0x0A))
-    listed = record(0x85, struct.pack("<IBBBB", start, 0, 0, 5, 0) + b"Sheet")
-    book = begin(5) + listed + record(0x0A) + begin(16) + record(0x0204, label) + record(0x0A)
+    start = len(begin(5)) + len(book) + len(xls_record(0x85, bytes(13))) + len(xls_record(0x0A))
+    listed = xls_record(0x85, struct.pack("<IBBBB", start, 0, 0, 5, 0) + b"Sheet")
+    stream = begin(5) + book + listed + xls_record(0x0A) + begin(16) + xls_record(0x0204, label) + sheet
     # Some readers take every shorter stream for one in the short sectors that these files lack.
-    return make_compound({"Workbook": book.ljust(4096, b"\0")})
+    return make_compound({"Workbook": (stream + xls_record(0x0A)).ljust(4096, b"\0")})

@@ -1,6 +1,7 @@
 """Sheets are read as they are shown: values in their formats, in their columns, with what stands beside them."""
 
 import io
+import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 import xlsxwriter  # type: ignore[import-untyped]
 
 from svc_daemon.wire.light.error_codes import SourceErrorCode
+from tests.extract.compounds import make_xls, xls_record
 from tests.extract.office_files import CHART, RELATIONS, office_parts, part, relation, relations, zipped
 from tests.extract.readings import read, refused
 
@@ -328,3 +330,37 @@ def test_damaged_or_odd_book_in_xml_is_refused() -> None:
     refused(wide, "a.xls", SourceErrorCode.EXTRACTION_LIMIT_EXCEEDED)
     entity = XML_BOOK.replace("<Workbook", '<!DOCTYPE x [<!ENTITY a "b">]><Workbook').encode()
     refused(entity, "a.xls", SourceErrorCode.DOCUMENT_UNREADABLE)
+
+
+def test_xls_shows_numbers_by_their_formats_and_has_comments_shapes_charts_and_headers() -> None:
+    def text(words: str, size: str = "H") -> bytes:
+        return struct.pack(f"<{size}B", len(words), 0) + words.encode("latin-1")
+
+    def shape(kind: int, number: int, words: str) -> bytes:
+        content = xls_record(0x3C, b"\0" + words.encode()) + xls_record(0x3C, bytes(16))
+        return (
+            xls_record(0x5D, struct.pack("<HHHH", 0x15, 18, kind, number) + bytes(14))
+            + xls_record(0x1B6, struct.pack("<10xHHI", len(words), 16, 0))
+            + content
+        )
+
+    looks = b"".join(xls_record(0xE0, struct.pack("<HH16x", 0, number)) for number in (0, 10, 164))
+    book = xls_record(0x41E, struct.pack("<H", 164) + text('#,##0.00" EUR"')) + looks
+    packed = struct.pack("<HHHIHIH", 1, 1, 1, 7 << 2 | 2, 0, 12 << 2 | 2, 2)
+    cells = xls_record(0x203, struct.pack("<HHHd", 1, 0, 2, 1234.5)) + xls_record(0xBD, packed)
+    chart = xls_record(0x809, struct.pack("<HHHHII", 0x0600, 0x20, 0, 1996, 0, 6))
+    chart += xls_record(0x100D, bytes(2) + text("Sales of eiders", "B")) + xls_record(0x0A)
+    note = xls_record(0x1C, struct.pack("<4H", 1, 0, 0, 5) + text("Ann"))
+    sheet = (
+        xls_record(0x14, text("&L&8Harbour &P"))
+        + cells
+        + shape(6, 4, "A box")
+        + chart
+        + shape(0x19, 5, "Ann: net of tax")
+    )
+    document = read(make_xls("Fee", book=book, sheet=sheet + note), "a.xls")
+    assert document.text.split("\n\n") == [
+        *("Sheet", "Fee\n1,234.50 EUR | 700.00% | 12", "Comment by Ann on A2: net of tax"),
+        *("Sales of eiders", "A box", "Harbour"),
+    ]
+    assert document.parts == {"comments": 1, "headers": 1}

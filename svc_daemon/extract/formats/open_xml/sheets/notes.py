@@ -38,7 +38,7 @@ def sheet_comments(package: OfficePackage, part: str, people: dict[str, str]) ->
         root = package.parse(name)
         for each in () if root is None else root.iter("{*}threadedComment"):
             text = " ".join(words.text or "" for words in each.iterchildren("{*}text"))
-            found += _comment(each.get("ref"), people.get(each.get("personId") or "", ""), text)
+            found += comment_on(each.get("ref"), people.get(each.get("personId") or "", ""), text)
     for name in package.related(part, "comments"):
         root = package.parse(name)
         authors = [] if root is None else [author.text or "" for author in root.iter("{*}author")]
@@ -47,11 +47,12 @@ def sheet_comments(package: OfficePackage, part: str, people: dict[str, str]) ->
             author = authors[number] if 0 <= number < len(authors) else ""
             words = "".join(run.text or "" for run in each.iter("{*}t") if local_name(run.getparent()) != "rPh")
             if not (author.startswith(_OF_THREAD) and found):
-                found += _comment(each.get("ref"), author, words)
+                found += comment_on(each.get("ref"), author, words)
     return sorted(found, key=lambda comment: comment[:2])
 
 
-def _comment(place: str | None, author: str, text: str) -> Iterator[Comment]:
+def comment_on(place: str | None, author: str, text: str) -> Iterator[Comment]:
+    """Yield the comment on a cell, such as C3, unless it has no words."""
     at = _PLACE.match(place or "")
     author = one_line(author)
     # The author's name is often the first line, too.
@@ -76,11 +77,15 @@ def people_of(package: OfficePackage, main: str) -> dict[str, str]:
 def printed_texts(xml: bytes) -> Iterator[tuple[str, str]]:
     """Yield the texts above and below the printed pages of a sheet: `headers` or `footers`, and the text."""
     for kind, raw in _PRINTED.findall(xml):
-        text = cell_text(raw).replace("&&", "\0")
-        pieces = (one_line(piece).replace("\0", "&") for piece in re.split("&[LCR]", text))
-        shown = " | ".join(filter(None, (one_line(_CODE.sub(" ", piece)) for piece in pieces)))
-        if any(map(str.isalnum, shown)):
+        if shown := printed_text(cell_text(raw)):
             yield f"{kind.decode().lower()}s", shown
+
+
+def printed_text(text: str) -> str:
+    """Return the words of a header or footer without its codes; empty if it has none."""
+    pieces = (one_line(piece).replace("\0", "&") for piece in re.split("&[LCR]", text.replace("&&", "\0")))
+    shown = " | ".join(filter(None, (one_line(_CODE.sub(" ", piece)) for piece in pieces)))
+    return shown if any(map(str.isalnum, shown)) else ""
 
 
 def add_drawings(flow: FlowDocument, package: OfficePackage, part: str) -> None:
