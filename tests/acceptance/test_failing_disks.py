@@ -69,5 +69,5 @@ def test_daemon_start_on_a_read_only_disk_fails_with_one_line(mounting: Installa
 def test_svc_prints_why_the_daemon_does_not_start_on_a_full_disk(mounting: Installation) -> None:
     ended = mounting.run(*after(FULL, mounting.files.root), sys.executable, "-m", "svc_cli", "bucket", "ls", **BUFFERED)
     assert ended.exit == 12, ended.stderr
-    for part in ("ended with exit code 1.", "state.db can't be opened"):
+    for part in ("ended with exit code 7.", "state.db can't be opened: The disk is full."):
         assert part in ended.stderr
