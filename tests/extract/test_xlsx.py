@@ -83,7 +83,10 @@ def test_cells_of_every_producer_are_read() -> None:
     )
     cells = (
         "<c r='A1' t='s'><v>0</v></c><c t='s'><v>1</v></c>",
-        '<x:c xmlns:x="u" t="inlineStr" r="B2"><x:is><x:t>in &amp; line</x:t></x:is></x:c>',
+        (
+            '<x:c xmlns:x="u" t="inlineStr" r="B2"><x:is><x:t>in &amp; line</x:t></x:is></x:c>'
+            '<c t="inlineStr"><v>odd</v></c>'
+        ),
         '<c r="C3" t="d"><v>2026-03-15T09:30:00</v></c><c r="A3" t="str"><v>early_x000D_</v></c>',
         (
             "<c r='A4'><f>SUM(B1:B3)</f></c><c r='B4' t='str'><f>A9</f>"
@@ -96,7 +99,7 @@ def test_cells_of_every_producer_are_read() -> None:
     data = zipped(book_parts(f"<sheetData>{xml}</sheetData>", strings=strings))
     document = read(data, "a.xlsx")
     assert [block.text for block in document.blocks][1:] == [
-        *("one, two", "| in & line", "early |  | 2026-03-15 09:30", "=SUM(B1:B3) |  | 7", "=B5*$C$1", "=B6*$C$1"),
+        *("one, two", "| in & line | odd", "early |  | 2026-03-15 09:30", "=SUM(B1:B3) |  | 7", "=B5*$C$1", "=B6*$C$1"),
     ]
     assert document.warnings == ("1 cells of the sheet Sheet 0 refer to a text that the file doesn't have.",)
 
@@ -133,7 +136,7 @@ def test_comments_boxes_charts_and_headers_are_read_beside_the_cells() -> None:
         sheet.write_comment(1, 1, "Replaced in April.", {"author": "Ann"})
         sheet.insert_textbox(5, 1, "A note in a box")
         chart = book.add_chart({"type": "line"})
-        chart.add_series({"values": "=Plan!$A$1:$A$2"})
+        chart.add_series({"values": "=Plan!$A$1:$A$2", "name": "Planned"})
         chart.set_title({"name": "Hours by week"})
         sheet.insert_chart(8, 1, chart, {"description": "A falling line"})
         sheet.set_header('&L&"Arial,Bold"&14Budget && plan&RPage &P of &N')
@@ -142,7 +145,7 @@ def test_comments_boxes_charts_and_headers_are_read_beside_the_cells() -> None:
     document = read(written(build), "a.xlsx")
     assert [block.text for block in document.blocks] == [
         *("Plan", "task, owner", "paint | Bo", "Comment by Ann on B2: Replaced in April.", "sand | Cy"),
-        *("A falling line", "Hours by week", "A note in a box", "Budget & plan | Page of"),
+        *("A falling line", "Hours by week", "Planned", "A note in a box", "Budget & plan | Page of"),
     ]
     assert document.parts == {"comments": 1, "alt_texts": 1, "charts": 1, "headers": 1}
 
@@ -219,6 +222,12 @@ def test_struck_words_of_a_cell_are_kept_apart_and_exponents_stay_apart_from_the
         document = read(written(build, **options), "a.xlsx")
         assert "Fee 45, 2^10, m2 of land" in document.text
         assert [(each.text, each.reason) for each in document.hidden] == [("30", "struck out")]
+    document = read(written(lambda book: build_struck(book, "Fee 30")), "a.xlsx")
+    assert (document.text, [each.text for each in document.hidden]) == ("", ["Fee 30"])
+
+
+def build_struck(book: Any, text: str) -> None:
+    book.add_worksheet().write(0, 0, text, book.add_format({"font_strikeout": True}))
 
 
 def test_variants_layouts_and_lost_relations_are_read_alike() -> None:

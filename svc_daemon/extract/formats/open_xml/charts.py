@@ -29,7 +29,10 @@ def add_graphic(flow: FlowDocument, package: OfficePackage, kind: str, part: str
     if root is None:
         return
     before = flow.count
-    cached = (value.text or "" for title in root.iter(_TITLE) for value in title.iter(_VALUE))
+    cached = [value.text or "" for title in root.iter(_TITLE) for value in title.iter(_VALUE)]
+    if not with_values:
+        # Names of series that no cell has.
+        cached += [value.text or "" for name in root.iter(_NAME) for value in name.iterchildren(_VALUE)]
     drawn = (package.parse(each) for each in package.related(part, "chartUserShapes"))
     shapes = chain.from_iterable(paragraphs(each) for each in drawn if each is not None)
     flow.add_all("paragraph", dict.fromkeys(map(one_line, (*paragraphs(root), *cached, *shapes))))

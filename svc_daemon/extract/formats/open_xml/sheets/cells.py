@@ -283,7 +283,8 @@ class SheetCells:
             struck: list[str] = []
             text = text_of(xml, struck)
             self.unseen += [(each, "struck out") for each in struck]
-            return text
+            if text or struck:
+                return text
         value = _VALUE.search(xml)
         if value and value[1].strip():
             return self._shown(kind, value[1])

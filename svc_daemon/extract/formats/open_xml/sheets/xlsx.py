@@ -90,6 +90,7 @@ class _Book:
         printed = [each for each in printed_texts(cells.xml) if each not in self._printed]
         # A sheet's name alone is no text.
         if not (first or comments or printed or self._package.related(part, "drawing")):
+            self._hide(cells)
             return False
         flow.headings.clear()
         flow.add_heading(1, name)
@@ -105,8 +106,7 @@ class _Book:
             if tag.get("hidden") in {"1", "true"} and all(tag.get(end, "").isdecimal() for end in ("min", "max"))
         ]
         writer.add_rows(chain(first, rows))
-        for text, reason in cells.unseen:
-            flow.hide(text, reason, page=flow.page)
+        self._hide(cells)
         if cells.lost:
             flow.warn(f"{cells.lost} cells of the sheet {name} refer to a text that the file doesn't have.")
         add_drawings(flow, self._package, part)
@@ -115,6 +115,10 @@ class _Book:
             flow.note_part(kind)
         self._printed.update(printed)
         return True
+
+    def _hide(self, cells: SheetCells) -> None:
+        for text, reason in cells.unseen:
+            self._flow.hide(text, reason, page=self._flow.page)
 
 
 #: Colours by their number, and the background's by its number in the theme, that are white in nearly every file.
