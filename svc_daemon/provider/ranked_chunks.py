@@ -30,11 +30,16 @@ class Placed(Generic[K]):
 
 
 def refine(
-    ranked: Sequence[tuple[K, float]], whole: Collection[K], read_texts: Callable[[Sequence[K]], Mapping[K, str]]
+    ranked: Sequence[tuple[K, float]],
+    whole: Collection[K],
+    read_texts: Callable[[Sequence[K]], Mapping[K, str]],
+    *,
+    in_order: Collection[K] = (),
 ) -> list[Placed[K]]:
     """Reorder the first `POOL` chunks of a BM25 ranking.
 
-    Chunks with every query word (`whole`) move up. Chunks that share words with the first few move up too. Chunks with
+    Chunks with every query word (`whole`) move up, and those first that have them side by side, as the query does
+    (`in_order`). Chunks that share words with the first few move up too. Chunks with
     the same score are ordered by their texts, so that two installations with the same content give the same order.
     `read_texts` returns the chunks' texts, and is called only if they are needed.
     """
@@ -46,7 +51,7 @@ def refine(
     if len(pool) == POOL:
         feedback = [*weigh_feedback([bm25 for _, bm25 in pool], [texts[key] for key, _ in pool])]
     candidates = [
-        Candidate(bm25=bm25, is_whole=key in whole, feedback=share or 0.0)
+        Candidate(bm25=bm25, is_whole=key in whole, is_in_order=key in in_order, feedback=share or 0.0)
         for (key, bm25), share in zip(pool, feedback, strict=True)
     ]
     first = [(*pool[position], feedback[position]) for position in reorder(candidates)]

@@ -1,7 +1,8 @@
 """Ranking: the weights of words, feedback from the best passages, and the fusion of two rankings.
 
 Passages on one subject share words that are not in the query. So the words of the best passages get weights, and the
-best `POOL` passages are reordered by BM25 and these weights. Passages with every query word stay first.
+best `POOL` passages are reordered by BM25 and these weights. Passages with every query word stay
+first, and before them those that have the query as it is.
 """
 
 import math
@@ -80,6 +81,8 @@ class Candidate:
     bm25: float
     #: Whether the passage contains every word of the query.
     is_whole: bool
+    #: Whether it has them side by side, as the query does.
+    is_in_order: bool = False
     #: How similar the passage's words are to those of the best passages, 0 to 1.
     feedback: float = 0.0
 
@@ -112,5 +115,7 @@ def weigh_feedback(scores: Sequence[float], texts: Sequence[str]) -> list[float]
 def reorder(candidates: Sequence[Candidate]) -> list[int]:
     """Return the indexes of the candidates in their new order. The candidates must be sorted by BM25 score."""
     best = candidates[0].bm25 if candidates else 0.0
-    ranks = [(not each.is_whole, -(each.bm25 + WEIGHT * best * each.feedback)) for each in candidates]
+    ranks = [
+        (not each.is_in_order, not each.is_whole, -(each.bm25 + WEIGHT * best * each.feedback)) for each in candidates
+    ]
     return sorted(range(len(candidates)), key=ranks.__getitem__)

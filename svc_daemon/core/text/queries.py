@@ -63,6 +63,8 @@ class ParsedQuery:
     words: tuple[QueryWord, ...]
     #: For each phrase the runs of terms of `Terms.words`, one of which must occur: languages differ in their stems.
     phrases: tuple[tuple[tuple[str, ...], ...], ...] = ()
+    #: The runs of terms of `Terms.words` that the whole query is, one for each way to read it; none if it has a phrase.
+    runs: tuple[tuple[str, ...], ...] = ()
     #: How many words beyond `MAX_WORDS` were ignored.
     words_left_out: int = 0
 
@@ -260,7 +262,9 @@ def parse_query(text: str, languages: Collection[str] = ("en",)) -> ParsedQuery:
                     first.add(weight, *terms, in_forms=in_forms)
     chosen, left_out = _choose([*words.values()])
     left_out += len({*map(str.lower, pieces[MOST_READ:])} - words.keys() - common)
-    return ParsedQuery(tuple(chosen), tuple(_read_phrases(text, reader.languages)), left_out)
+    phrases = tuple(_read_phrases(text, reader.languages))
+    runs = () if phrases or len(pieces) > MOST_TERMS else tuple(_list_runs(pieces, reader.languages))
+    return ParsedQuery(tuple(chosen), phrases, tuple(run for run in runs if 1 < len(run) <= MOST_TERMS), left_out)
 
 
 def deciding_words(text: str) -> tuple[str, ...]:
@@ -302,17 +306,21 @@ def _choose(words: Sequence[_Word]) -> tuple[list[QueryWord], int]:
 
 def _read_phrases(text: str, languages: Iterable[str]) -> Iterator[tuple[tuple[str, ...], ...]]:
     for match in islice(_QUOTED.finditer(text), MOST_PHRASES):
-        pieces = match[match.lastindex or 0].split()[:MAX_WORDS]
-        # Words that are joined by hyphens or capitals may stand as one in a text.
-        wholes = ["".join(unit.whole or " " for unit in cut_piece(piece)) for piece in pieces]
-        joined = [whole if whole.isalpha() else piece for whole, piece in zip(wholes, pieces, strict=True)]
-        runs = (
-            tuple(each.term for piece in way for each in place_terms(piece, language) if not each.in_forms)
-            for way in (pieces, joined)
-            for language in languages
-        )
-        if ways := tuple(dict.fromkeys(run for run in runs if run)):
+        if ways := tuple(_list_runs(match[match.lastindex or 0].split()[:MAX_WORDS], languages)):
             yield ways
+
+
+def _list_runs(pieces: Sequence[str], languages: Iterable[str]) -> dict[tuple[str, ...], None]:
+    """List the runs of terms that stand for these pieces of a text in one language or another."""
+    # Words that are joined by hyphens or capitals may stand as one in a text.
+    wholes = ["".join(unit.whole or " " for unit in cut_piece(piece)) for piece in pieces]
+    joined = [whole if whole.isalpha() else piece for whole, piece in zip(wholes, pieces, strict=True)]
+    runs = (
+        tuple(each.term for piece in way for each in place_terms(piece, language) if not each.in_forms)
+        for way in (pieces, joined)
+        for language in languages
+    )
+    return dict.fromkeys(run for run in runs if run)
 
 
 def splits(word: str, languages: Collection[str] = ("en",)) -> list[Alternative]:

@@ -26,6 +26,8 @@ PAIR_MOST = 5_000
 FEW_BUCKETS = 8
 #: What a chunk scores for having every word, more than BM25 can give it. The library keeps 24 bits of a score.
 WHOLE = 8192.0
+#: What it scores for having them side by side, as the query has them.
+RUN = WHOLE / 2
 #: How many documents are looked at, of those whose names have words of the query.
 CALLED = 12
 
@@ -77,15 +79,16 @@ class Matcher:
 
     def rank(
         self, scope: Scope, limit: int, is_there: Callable[[Iterable[int]], set[int]]
-    ) -> list[tuple[int, float, bool]]:
-        """Return the best `limit` chunks, those first that have every word which decides.
+    ) -> list[tuple[int, float, bool, bool]]:
+        """Return the best `limit` chunks, those first that have the query as it is, or every word which decides.
 
-        Each comes with its score, and whether it has all these words. Chunks with equal scores come in any order.
+        Each comes with its score, whether it has all these words, and whether it has them side by side. Chunks with
+        equal scores come in any order.
         `is_there` returns which of these chunks, given by their keys in the postings, have a document that is visible.
         """
         phrases = [_Query.disjunction_max_query([_run(terms) for terms in runs]) for runs in self._parsed.phrases]
         ranked = self._ask([self._any_word(), *phrases, *scope.queries()], limit, is_there)
-        return [(key, score % WHOLE, score >= WHOLE) for key, score in ranked]
+        return [(key, score % RUN, score >= WHOLE, score % WHOLE >= RUN) for key, score in ranked]
 
     def list_called(self, scope: Scope) -> list[int]:
         """List the numbers of documents whose names have words of the query, the most likely first."""
@@ -132,7 +135,8 @@ class Matcher:
     def _any_word(self) -> _Query:
         """Match chunks that have a word which decides. Others, and words that follow each other, add to it.
 
-        Those with all words that decide, if there are several, score `WHOLE` and more.
+        Those with all words that decide, if there are several, score `WHOLE` and more, and `RUN` more those that have
+        them as the query does.
         """
         parts = [*zip(self._words, self._parsed.words, strict=True)]
         deciding = [query for query, word in parts if word.weight >= DECIDES]
@@ -140,6 +144,12 @@ class Matcher:
         if len(deciding) > 1:
             all_words = _Query.boolean_query([(_MUST, query) for query in deciding])
             more.append(_Query.const_score_query(all_words, WHOLE))
+            runs = [
+                run for run in self._parsed.runs if 0 < min(self._count("words", term) for term in run) <= PAIR_MOST
+            ]
+            if runs:
+                all_words = _Query.boolean_query([(_MUST, all_words), (_MUST, _best([*map(_run, runs)]))])
+                more.append(_Query.const_score_query(all_words, RUN))
         any_word = _Query.boolean_query([(_SHOULD, query) for query in deciding])
         return _Query.boolean_query([(_MUST, any_word), *((_SHOULD, query) for query in more)])
 

@@ -252,14 +252,16 @@ class _Asked:
             return []
         there = _Documents(self.connection)
         ranked = self.matcher.rank(scope, max(POOL, count), there.list_visible)
-        chunks = [(there.chunk_key(key), score) for key, score, _ in ranked]
-        whole = {there.chunk_key(key) for key, _, is_whole in ranked if is_whole}
+        chunks = [(there.chunk_key(key), score) for key, score, *_ in ranked]
+        whole = {there.chunk_key(key) for key, _, is_whole, _ in ranked if is_whole}
+        in_order = {there.chunk_key(key) for key, *_, is_in_order in ranked if is_in_order}
         # Those that are alike in all come in the order of their documents.
         chunks[:POOL] = sorted(chunks[:POOL], key=lambda pair: (-pair[1], pair[0]))
         placed = ranked_chunks.refine(
             chunks,
             whole,
             partial(documents.read_words, self.connection),
+            in_order=in_order,
         )
         return placed[:count]
 
