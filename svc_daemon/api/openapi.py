@@ -36,6 +36,11 @@ _BODY = (E.INVALID_JSON, E.REQUEST_TOO_LARGE, E.UNSUPPORTED_MEDIA_TYPE, E.STORAG
 _FORM = (E.REQUEST_TOO_LARGE, E.UNSUPPORTED_MEDIA_TYPE)
 _REPEATABLE = (E.IDEMPOTENCY_KEY_CONFLICT, E.INVALID_IDEMPOTENCY_KEY, E.REQUEST_IN_PROGRESS)
 _WRITING = (E.STORAGE_FULL,)
+_OCTETS = "application/octet-stream"
+#: A file's bytes: `contentMediaType` is that of OpenAPI 3.1, and `format` is what generators of clients look for.
+_FILE = {"type": "string", "format": "binary", "contentMediaType": _OCTETS}
+#: Any bytes. Generators leave out what has no other media type than `*/*`.
+_ANY_BYTES = {_OCTETS: {"schema": _FILE}, "*/*": {"schema": {}}}
 #: Statuses without a body: No Content, and an incomplete upload.
 _WITHOUT_BODY = (204, 308)
 
@@ -103,12 +108,12 @@ def _operation(endpoint: Endpoint, limits: Limits) -> dict[str, Any]:
         content = {"application/json": {"schema": _reference(endpoint.body)}}
         operation["requestBody"] = {"required": not endpoint.optional, "content": content}
     if endpoint.form:
-        fields: dict[str, Any] = {"file": {"type": "string", "contentMediaType": "application/octet-stream"}}
+        fields: dict[str, Any] = {"file": _FILE}
         fields |= {name: {"type": "string", "description": meaning} for name, meaning in endpoint.form.items()}
         form = {"type": "object", "required": ["file"], "properties": fields}
         operation["requestBody"] = {"required": True, "content": {"multipart/form-data": {"schema": form}}}
     if endpoint.raw:
-        operation["requestBody"] = {"content": {"*/*": {"schema": {}}}}
+        operation["requestBody"] = {"content": _ANY_BYTES}
     return operation
 
 
@@ -135,7 +140,7 @@ def _answers(endpoint: Endpoint) -> dict[str, Any]:
     for status, body in endpoint.answers.items():
         references = [_reference(model) for model in _models(body)]
         schema = {"anyOf": references} if len(references) > 1 else next(iter(references), {})
-        content = {"application/json" if references else "*/*": {"schema": schema}}
+        content = {"application/json": {"schema": schema}} if references else dict(_ANY_BYTES)
         answers[str(status)] = {"description": "Success", "content": content}
         if status in _WITHOUT_BODY:
             answers[str(status)] = {"description": "Success, without a body"}

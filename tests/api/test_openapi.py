@@ -60,6 +60,18 @@ def test_operation_ids_are_unique_and_path_parameters_and_references_exist(docum
     assert used <= set(document["components"]["schemas"])
 
 
+def test_generators_of_clients_find_out_what_is_a_file(document: dict[str, Any]) -> None:
+    """They read `format`, which names a file in every version of OpenAPI, and skip what has only the type `*/*`."""
+    form = document["paths"]["/v1/buckets/{bucket}/files"]["post"]["requestBody"]["content"]["multipart/form-data"]
+    content = document["paths"]["/v1/sources/{source_id}/content"]["get"]["responses"]["200"]["content"]
+    storage = document["paths"]["/v1/storage/{session_id}/{token}"]["put"]["requestBody"]["content"]
+    files = [
+        form["schema"]["properties"]["file"],
+        *(each["application/octet-stream"]["schema"] for each in (content, storage)),
+    ]
+    assert [each["format"] for each in files] == ["binary", "binary", "binary"]
+
+
 def test_every_status_of_a_route_is_described_with_its_error_codes(document: dict[str, Any]) -> None:
     for row in ENDPOINTS:
         answers = document["paths"][row.path][row.method.lower()]["responses"]
