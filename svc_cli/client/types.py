@@ -164,7 +164,7 @@ class SettledSource(TypedDict):
 
 
 class QuotedPlaceDict(TypedDict, total=False):
-    """Where a quote is, as an answer says it."""
+    """Where a quote is, as an answer says it. A page, or lines, that are left out are not checked."""
 
     char_start: Required[int]
     char_end: Required[int]

@@ -300,6 +300,8 @@ def test_the_first_questions_on_a_few_documents_are_answered_and_others_not(work
         (RESPONSES, {"instructions": "Rhyme."}, "instructions"),
         (CHAT, {"max_tokens": 9}, "max_tokens"),
         (CHAT, {"max_completion_tokens": 9, "temperature": 0}, "temperature, max_completion_tokens"),
+        (CHAT, {"tools": [{"type": "function", "function": FUNCTION}], "tool_choice": "required"}, "tools"),
+        (RESPONSES, {"tools": [{"type": "file_search"}, {"type": "function", **FUNCTION}]}, "tools"),
     ],
 )
 def test_parameters_without_effect_are_named_in_the_warnings(
@@ -309,7 +311,27 @@ def test_parameters_without_effect_are_named_in_the_warnings(
     assert ask(knowing, VACATION, door, **fields)["warnings"] == [warning]
 
 
+@pytest.mark.parametrize("door", DOORS)
+def test_tool_that_searches_files_is_no_tool_without_effect(knowing: Daemon, door: str) -> None:
+    assert ask(knowing, VACATION, door, tools=[{"type": "file_search"}])["warnings"] == []
+
+
 VERIFY = "/v1/citations/verify"
+
+
+def test_page_or_lines_that_a_client_leaves_out_of_a_quote_are_not_checked(working: Daemon) -> None:
+    working.make_bucket()
+    named = {"number": 1, "quote": "Fees rise.", "source_id": working.add_ready(b"# Fees\n\nFees rise.\n")}
+    lines: list[dict[str, Any]] = [
+        {},
+        {"line_start": 3},
+        {"line_start": 3, "line_end": 3},
+        {"line_end": 9},
+        {"page": 1},
+    ]
+    quotes = [{**named, "location": {"char_start": 8, "char_end": 18} | each} for each in lines]
+    proofs = body_of(working.ask("POST", VERIFY, json={"text": "", "sources": quotes}))["data"]
+    assert [each["proof"] for each in proofs] == ["proven", "proven", "proven", "elsewhere", "elsewhere"]
 
 
 def test_quotes_of_an_answer_are_proven_in_the_stored_bytes_and_its_sentences_compared(working: Daemon) -> None:

@@ -31,7 +31,9 @@ def result(text: str = QUOTE, reading: Extraction = READING, **place: Any) -> st
         *((text, {}, "not_found") for text in ("The quay opens at dawm.", "the quay opens at dawn.", "")),
         *((QUOTE, place, "elsewhere") for place in ({"char_start": 12, "char_end": 35}, {"char_end": 33})),
         *((QUOTE, {"char_start": start, "char_end": start + 23}, "elsewhere") for start in (-47, 10**9)),
-        *((QUOTE, place, "elsewhere") for place in ({"page": 1}, {"page": None}, {"line_start": 1, "line_end": 1})),
+        *((QUOTE, place, "elsewhere") for place in ({"page": 1}, {"line_start": 1, "line_end": 1})),
+        # A client may name neither page nor lines.
+        (QUOTE, {"page": None}, "proven"),
     ),
 )
 def test_quote_is_proven_only_by_its_exact_text_at_its_exact_place(
@@ -42,7 +44,14 @@ def test_quote_is_proven_only_by_its_exact_text_at_its_exact_place(
 
 def test_lines_of_a_quote_must_be_within_those_of_its_chunk() -> None:
     reading = replace(READING, chunks=(CHUNKS[0], replace(SECOND, line_start=3, line_end=5)))
-    proven = {(3, 3): True, (3, 5): True, (2, 3): False, (5, 6): False, (None, None): False, (5, 3): False}
+    proven: dict[tuple[int | None, int | None], bool] = {
+        (3, 3): True,
+        (3, 5): True,
+        (2, 3): False,
+        (5, 6): False,
+        (5, 3): False,
+    }
+    proven |= {(None, None): True, (3, None): True, (None, 5): True, (None, 6): False, (2, None): False}
     for (first, last), is_proven in proven.items():
         found = result(reading=reading, line_start=first, line_end=last)
         assert found == ("proven" if is_proven else "elsewhere"), (first, last)

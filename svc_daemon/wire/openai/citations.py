@@ -12,7 +12,7 @@ MOST_CHECKED, MOST_QUOTES = 200_000, 1000
 
 
 class QuotedPlace(RequestBody):
-    """Where a quote is, as an answer says it."""
+    """Where a quote is, as an answer says it. A page, or lines, that are left out are not checked."""
 
     char_start: int
     char_end: int

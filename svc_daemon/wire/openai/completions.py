@@ -10,7 +10,16 @@ from svc_daemon.wire.requests import AGENT, BUCKETS, RequestBody, ScopedBody
 from svc_daemon.wire.sources import Freshness, Location
 
 #: Fields of OpenAI's requests that would change an answer there, and have no effect here.
-UNHEEDED = ("temperature", "top_p", "max_tokens", "max_completion_tokens", "max_output_tokens")
+_UNHEEDED = ("temperature", "top_p", "max_tokens", "max_completion_tokens", "max_output_tokens")
+#: The only kind of tool whose work the service does, whether it is sent or not.
+_FILE_SEARCH = "file_search"
+
+
+def list_unheeded(body: ScopedBody) -> tuple[str, ...]:
+    """Return the fields of a request for an answer that have no effect, and would have one at OpenAI's service."""
+    names = [name for name in _UNHEEDED if getattr(body, name, None) is not None]
+    tools = getattr(body, "tools", None) or ()
+    return (*names, *(["tools"] if any(tool.get("type") != _FILE_SEARCH for tool in tools) else []))
 
 
 def in_parts(kind: str) -> Callable[[Any], Any]:

@@ -111,7 +111,7 @@ async def create(request: Request) -> Response:
         model=body.model,
         turns=read_turns("messages", messages, context_of(request).limits),
         instructions=read_guidance(messages),
-        unheeded=tuple(name for name in wire.UNHEEDED if getattr(body, name, None) is not None),
+        unheeded=wire.list_unheeded(body),
         buckets=None if body.buckets is None else tuple(body.buckets),
     )
     draft = _CompletionDraft(request, body)

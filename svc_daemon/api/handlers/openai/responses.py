@@ -37,7 +37,7 @@ from svc_daemon.errors import ServiceError
 from svc_daemon.operations.retrieve.answers import AnswerOutcome, Ask, Cited, answer
 from svc_daemon.store.rows.keys import KeyRow
 from svc_daemon.wire.openai import responses as wire
-from svc_daemon.wire.openai.completions import UNHEEDED, Annotation
+from svc_daemon.wire.openai.completions import Annotation, list_unheeded
 
 
 async def create(request: Request) -> Response:
@@ -48,7 +48,7 @@ async def create(request: Request) -> Response:
         model=body.model,
         turns=read_turns("input", messages, context_of(request).limits),
         instructions=read_guidance([("system", body.instructions or ""), *messages]),
-        unheeded=tuple(name for name in UNHEEDED if getattr(body, name, None) is not None),
+        unheeded=list_unheeded(body),
         buckets=None if body.buckets is None else tuple(body.buckets),
     )
     draft = _ResponseDraft(request, body)
