@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Annotated
 
 from pydantic import Field
@@ -89,11 +90,12 @@ class LoadedFile:
 
 
 async def upload_batch(service: ToolService, asked: UploadFilesBatch) -> UploadedBatch:
-    """Upload the files as one batch. Raises CallFailed if the API refuses the whole batch."""
-    items = [
-        LoadedFile(f"file-{place + 1}", given, await read(service, given, f"files.{place}."))
-        for place, given in enumerate(asked.files)
-    ]
+    """Upload the files as one batch. Raises CallFailed if no file can be read, or the API refuses the whole batch."""
+    loaded = [await _load(service, place, given) for place, given in enumerate(asked.files)]
+    items = [each for each in loaded if isinstance(each, LoadedFile)]
+    unread = {place: each for place, each in enumerate(loaded) if isinstance(each, CallFailed)}
+    if not items:
+        raise unread[0]
     manifest = {"version": 1, "items": [item.manifest() for item in items], **asked.destination()}
     is_packed = sum(len(item.file.data) for item in items) <= PACK_BYTES
     body = {"manifest": manifest, "files": [item.size() for item in items], "pack": is_packed}
@@ -113,8 +115,23 @@ async def upload_batch(service: ToolService, asked: UploadFilesBatch) -> Uploade
     ]
     if opened.is_replay and asked.idempotency_key is None:
         outcomes = [await _renewed(service, asked, item, each) for item, each in zip(items, outcomes, strict=True)]
+    for place, failure in unread.items():
+        given = asked.files[place]
+        name = given.filename or PurePath(str(given.path)).name
+        outcome = {"filename": name, "source_id": None, "replayed": False, "error": failure.error}
+        outcomes.insert(place, FileOutcome.model_validate(outcome))
     stored = sum(outcome.error is None for outcome in outcomes)
     return UploadedBatch(batch_id=opened.body["batch_id"], stored=stored, failed=len(outcomes) - stored, files=outcomes)
+
+
+async def _load(service: ToolService, place: int, given: BatchFileGiven) -> LoadedFile | CallFailed:
+    """Read a file. Returns the error of one that can't be read by its path; raises CallFailed for wrong arguments."""
+    try:
+        return LoadedFile(f"file-{place + 1}", given, await read(service, given, f"files.{place}."))
+    except CallFailed as failure:
+        if failure.code == ErrorCode.INVALID_REQUEST:
+            raise
+        return failure
 
 
 async def _finish(service: ToolService, opened: CallAnswer, items: Sequence[LoadedFile]) -> dict[str, Json]:

@@ -1,13 +1,15 @@
 """The list of MCP tools, with their descriptions for language models."""
 
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ValidationError
+from pydantic.alias_generators import to_camel
 
 from svc_daemon.tools import batches, files, searches, sources
-from svc_daemon.tools.api_calls import ToolService, refused_fields
+from svc_daemon.tools.api_calls import CallFailed, ToolService, refused_fields
 from svc_daemon.tools.arguments import Arguments, ToolResult, plain_schema
 from svc_daemon.wire import Json
 
@@ -18,6 +20,8 @@ INSTRUCTIONS = (
     "svc-ask, and cite results by their `citation`, which has the file and page. Errors have a code; if `retryable` is "
     "true, call again a little later."
 )
+#: A name that may be that of a field of the API.
+_FIELD = re.compile(r"\b[a-z]+(?:_[a-z]+)+\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +44,22 @@ class Tool:
             asked = self.arguments.model_validate(arguments)
         except ValidationError as error:
             raise refused_fields(error) from error
-        return await self.run(service, asked)
+        try:
+            return await self.run(service, asked)
+        except CallFailed as failure:
+            # The API names its own fields, such as `max_num_results` for `maxNumResults`.
+            raise CallFailed(self._in_own_words(failure.error), failure.request_id) from failure
+
+    def _in_own_words(self, said: Any) -> Any:
+        """Rename the API's fields in the text of an error to the tool's arguments."""
+        if isinstance(said, dict):
+            return {name: self._in_own_words(value) for name, value in said.items()}
+        if isinstance(said, list):
+            return [self._in_own_words(each) for each in said]
+        if not isinstance(said, str):
+            return said
+        names = {name for name in self.arguments.model_fields if "_" in name}
+        return _FIELD.sub(lambda found: to_camel(found[0]) if found[0] in names else found[0], said)
 
     def input_schema(self, *, takes_paths: bool) -> Json:
         """Return the JSON schema of the arguments. `takes_paths`: whether the server can read files."""

@@ -10,6 +10,7 @@ import pytest
 from svc_daemon.api.mcp import Routes, message_bytes
 from svc_daemon.core.json_bodies import MAX_ENTRIES
 from svc_daemon.databases.contract import Connection
+from svc_daemon.tools.api_calls import CallFailed, File
 from svc_daemon.tools.batches import BATCHES
 from svc_daemon.tools.files import UPLOADS
 from svc_daemon.wire.light.extras import install_command
@@ -136,7 +137,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     *(("svc-ask", {"question": question}, "question") for question in ("", " \n")),
     ("svc-search", {"query": "x", "team_id": "team_x"}, ""),
     ("svc-search", {"query": " "}, "query"),
-    ("svc-search", {"query": "x", "maxNumResults": 51}, "max_num_results"),
+    ("svc-search", {"query": "x", "maxNumResults": 51}, "maxNumResults"),
     ("svc-search", {"query": "x", "maxNumResults": "0_1"}, "maxNumResults"),
     ("svc-search", {"query": "x", "scoreThreshold": " 0"}, "scoreThreshold"),
     ("svc-source-status", {"sourceId": "src_x", "waitSeconds": "0_1"}, "waitSeconds"),
@@ -170,6 +171,12 @@ def test_upload_that_the_api_refuses_fails_with_the_code_of_the_api(
 ) -> None:
     assert refused(shared, UPLOAD, **{**FILE, **arguments})["code"] == code
     assert shared.members(status="all") == []
+
+
+def test_error_of_the_api_names_the_arguments_of_the_tool(shared: Daemon) -> None:
+    missing = refused(shared, UPLOAD, **{**FILE, "bucketSlugs": ["nowhere"]})
+    assert "createMissingBuckets" in missing["message"]
+    assert missing["code"] == "bucket_assignment_failed"
 
 
 def test_unexpected_error_is_reported_without_its_details(daemon: Daemon) -> None:
@@ -266,6 +273,24 @@ def test_batch_reports_the_result_of_each_file_in_order(make_daemon: MakeDaemon)
     assert {file["source_id"] for file in batch["files"] if file["source_id"]} == set(daemon.members(status="all"))
     assert "large.md was not stored: file_too_large" in text_of(result)
     assert daemon.show(f"/v1/knowledge/batches/{batch['batch_id']}")["counters"]["total"] == 3
+
+
+def test_file_of_a_batch_that_can_not_be_read_is_reported_and_the_others_are_stored(
+    tools: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def read(_calls: Routes, path: str) -> File:
+        if path != "docs/here.md":
+            raise CallFailed({"code": "svc_path_not_found", "message": f"no {path}", "retryable": False, "details": {}})
+        return File("here.md", b"here")
+
+    monkeypatch.setattr(Routes, "read_file", read)
+    gone, here = {"path": "docs/gone.md"}, {"path": "docs/here.md"}
+    batch = tools.data("svc-upload-files-batch", bucket="inbox", files=[gone, *files("one"), here, gone])
+    assert (batch["stored"], batch["failed"]) == (2, 2)
+    reported = [(file["filename"], file["error"] and file["error"]["code"]) for file in batch["files"]]
+    lost = ("gone.md", "svc_path_not_found")
+    assert reported == [lost, ("one.md", None), ("here.md", None), lost]
+    assert tools.refuse("svc-upload-files-batch", bucket="inbox", files=[gone])["code"] == "svc_path_not_found"
 
 
 def test_bytes_of_a_batch_are_sent_in_one_request(tools: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
