@@ -302,25 +302,6 @@ def test_few_passages_keep_the_order_of_bm25(provider: EmbeddedProvider) -> None
     assert {hit.keyword.feedback for hit in hits if hit.keyword} == {None}
 
 
-@pytest.mark.parametrize(
-    ("query", "text", "other"),
-    (
-        (
-            "new york state",
-            "They like New York State, and more.",
-            "York is new. A state of the new. York said: new York.",
-        ),
-        ("war and peace", "It is War and Peace that they read.", "Peace or war, war or peace, war over peace and war."),
-        ("quick-start guide", "Read the quick-start guide.", "Start quick. Guide the quick to the start, quick guide."),
-        ("to be or not to be", "Say: to be, or not to be.", "Not to or be. To or be not. To be to be, not or not to."),
-    ),
-)
-def test_what_has_the_query_as_it_is_comes_first(provider: EmbeddedProvider, query: str, text: str, other: str) -> None:
-    put(provider, "src_run", f"{text} {'More words about other things. ' * 20}")
-    put(provider, "src_other", other)
-    assert found(provider, query) == ["src_run", "src_other"]
-
-
 def test_pages_join_where_the_order_was_changed(provider: EmbeddedProvider) -> None:
     chance = random.Random(4)
     words = ["rope", "bollard", "wood", "cheese", "anchor"]

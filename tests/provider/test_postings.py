@@ -355,3 +355,25 @@ def test_a_word_without_spaces_around_it_is_listed_with_the_parts_that_have_it(p
     hits = search(provider, "東京 住む", explain=True).hits
     parts = [{match.term: match.parts for match in hit.matches} for hit in hits]
     assert parts == [{"東京": ("title", "text"), "住む": ("text",)}, {"東京": ("title",)}]
+
+
+# Words side by side
+
+
+@pytest.mark.parametrize(
+    ("query", "text", "other"),
+    (
+        (
+            "new york state",
+            "They like New York State, and more.",
+            "York is new. A state of the new. York said: new York.",
+        ),
+        ("war and peace", "It is War and Peace that they read.", "Peace or war, war or peace, war over peace and war."),
+        ("quick-start guide", "Read the quick-start guide.", "Start quick. Guide the quick to the start, quick guide."),
+        ("to be or not to be", "Say: to be, or not to be.", "Not to or be. To or be not. To be to be, not or not to."),
+    ),
+)
+def test_what_has_the_query_as_it_is_comes_first(provider: EmbeddedProvider, query: str, text: str, other: str) -> None:
+    put(provider, "src_run", f"{text} {'More words about other things. ' * 20}")
+    put(provider, "src_other", other)
+    assert found(provider, query) == ["src_run", "src_other"]
