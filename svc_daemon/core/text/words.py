@@ -48,6 +48,32 @@ _FORMS = (
 FORMS = {form: forms.split()[0] for forms in _FORMS.split(",") for form in forms.split()[1:]}
 
 
+#: How words begin in British and in American English.
+_BRITISH = (
+    "aluminium aluminum, anaem anem, armour armor, behaviour behavior, calibre caliber, catalogue catalog, centre "
+    "center, cheque check, colour color, defence defense, dialogue dialog, diarrhoea diarrhea, encyclopaed encycloped, "
+    "endeavour endeavor, favour favor, fibre fiber, flavour flavor, fulfil fulfill, grey gray, haem hem, harbour "
+    "harbor, honour honor, humour humor, jewellery jewelry, judgement judgment, labour labor, leukaem leukem, licence "
+    "license, litre liter, manoeuvr maneuver, metre meter, mould mold, neighbour neighbor, odour odor, oestro estro, "
+    "offence offense, orthopaed orthoped, paediatr pediatr, plough plow, programme program, rumour rumor, sceptic "
+    "skeptic, sulph sulf, theatre theater, tumour tumor, tyre tire, vapour vapor"
+)
+_BEGINNINGS = dict(pair.split() for pair in _BRITISH.split(","))
+_BEGINNINGS |= {american: british for british, american in _BEGINNINGS.items()}
+_BEGINNING = re.compile("|".join(sorted(_BEGINNINGS, key=len, reverse=True)))
+_IZED = re.compile(r"(?<=[a-z]{3})(is|iz|ys|yz)(?=(?:e[drs]?|ers|ing|ations?|able)$)")
+_DOUBLED = re.compile(r"(?<=[aeiou][b-df-hj-np-tv-z][aeo])(l{1,2})(?=(?:ed|ing|ers?)$)")
+_SWAPPED = {"is": "iz", "iz": "is", "ys": "yz", "yz": "ys", "l": "ll", "ll": "l"}
+
+
+def spell_overseas(word: str) -> str:
+    """Return a word in lower case as the British or the Americans spell it otherwise; the same if they don't."""
+    begun = _BEGINNING.match(word)
+    if begun:
+        return _BEGINNINGS[begun[0]] + word[begun.end() :]
+    return _DOUBLED.sub(lambda found: _SWAPPED[found[1]], _IZED.sub(lambda found: _SWAPPED[found[1]], word))
+
+
 @lru_cache(maxsize=2**15)
 def stem_of(word: str) -> str:
     """Return the word in lower case without its ending; irregular forms are replaced."""
