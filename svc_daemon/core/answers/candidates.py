@@ -315,13 +315,14 @@ class Asked(Question):
         title = self.passages[scored.passage].title.rpartition("/")[2]
         editions = {ORDER[word] for word in _ORDINAL_OR_WORD.findall(title.lower()) if word in ORDER}
         asked = {ORDER[order] for order, _ in ORDERED.findall(self.question)}
-        named, text = set(_YEAR.findall(title)), scored.statement.text
-        return bool(editions and asked and not editions & asked) or any(
-            need.text not in named | set(_YEAR.findall(text))
-            and (not scored.statement.covers(need) or any(need.text in each.title for each in self.passages))
-            for need in self.needs
-            if named and _YEAR.fullmatch(need.text)
-        )
+        named = set(_YEAR.findall(title))
+        if editions and asked and not editions & asked:
+            return True
+        # "Rules of 2024, which replace those of 2021" are of 2024.
+        text, *around = (reading.text for reading in scored.statement.scope)
+        own = set(_YEAR.findall(" ".join((text, *(each for each in around if named.isdisjoint(_YEAR.findall(each)))))))
+        years = (need.text for need in self.needs if _YEAR.fullmatch(need.text))
+        return bool(named) and any(year not in named | own for year in years)
 
     def contrasted(self, scored: Sequence[Scored]) -> list[Scored]:
         """Return the statements without those about another thing than asked, as others beside them show.
