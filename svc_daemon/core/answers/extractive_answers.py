@@ -13,6 +13,7 @@ from itertools import combinations
 
 from svc_daemon.core.answers.candidates import Asked, Place, Scored
 from svc_daemon.core.answers.chances import Judge
+from svc_daemon.core.answers.likenesses import are_of_one_root
 from svc_daemon.core.answers.particulars import Need
 from svc_daemon.core.answers.passages import MANY, RARE, Citation, Passage, chance_of
 from svc_daemon.core.answers.statements import Statement, reading_of, statements_of
@@ -275,11 +276,14 @@ def _unmatched(asked: Asked, chosen: Sequence[Scored], lacked: Sequence[Need]) -
     missing = (
         [need for need in asked.needs if not any(asked.is_met(need, each) for each in chosen)] if chosen else lacked
     )
+    quoted = frozenset[str]().union(*(reading.words for each in chosen for reading in each.statement.scope))
     rare = [
         word
         for word in words_of(asked.question)
         if word in asked.nowhere
         and chance_of(stem_of(word)) == RARE
         and not any(word in need.text.lower() for need in asked.needs)
+        # "Invigilates" is as good as "invigilator".
+        and not any(are_of_one_root(stem_of(word), stem) for stem in quoted)
     ]
     return tuple(dict.fromkeys([*(need.text for need in missing), *rare]))

@@ -196,6 +196,16 @@ def test_the_processor_time_grows_linearly_with_the_line_of_an_option(line: str)
         quote_best("what does -a do", "what does -a do", [passage(line)])
 
 
+def test_words_of_one_root_are_not_named_as_missing() -> None:
+    read = replace(passage(EXAMS, headings=COLUMNS[EXAMS]), weights=dict.fromkeys(("french", "listening", "exam"), 2.0))
+    for question, unmatched in {
+        "who invigilates the French listening exam": (),
+        "who regrobbled the French listening exam": ("regrobbled",),
+    }.items():
+        found = quote_best(question, question, [read])
+        assert (found.unmatched, bool(found.pieces)) == (unmatched, True), question
+
+
 def test_rules_that_replace_those_of_another_year_are_not_of_that_year() -> None:
     heads = ("Rules of May 2024, which replace those of 2021",)
     new = passage("Water charge is £12 per plot.", title="rules_2024.md", headings=heads)
