@@ -131,9 +131,15 @@ def page_limit(request: Request) -> int | None:
     return limit
 
 
-def page_of(request: Request, rows: Iterable[Row]) -> tuple[list[Row], Paging]:
-    """Return the rows that `after` and `limit` select, and with `limit` the fields for reading the next page."""
+def page_of(request: Request, rows: Iterable[Row], kind: str) -> tuple[list[Row], Paging]:
+    """Return the rows that `after` and `limit` select, and with `limit` the fields for reading the next page.
+
+    `kind` is the prefix of the rows' ids, empty if they have none. Raises `invalid_request` for an `after` without it,
+    which would silently begin anywhere.
+    """
     limit, after = page_limit(request), query_text(request, "after") or ""
+    if after and kind and not after.startswith(f"{kind}_"):
+        raise refusal("after", "must be the last_id of the previous page.")
     rest = [row for row in rows if row["id"] > after]
     if limit is None:
         return rest, {}

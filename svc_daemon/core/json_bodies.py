@@ -61,6 +61,8 @@ def parse_object(data: bytes, *, max_depth: int = MAX_DEPTH) -> dict[str, Any]:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise _invalid(f"byte {error.start} is not UTF-8") from error
+    if text.startswith("\ufeff"):
+        raise _invalid("it begins with a byte order mark")
     if _count_entries(text) > MAX_ENTRIES and _count_entries(_STRING.sub("", text)) > MAX_ENTRIES:
         raise too_many_entries()
     try:

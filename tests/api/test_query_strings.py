@@ -37,6 +37,12 @@ def test_a_parameter_that_takes_one_value_is_refused_if_it_is_sent_twice(shared:
     assert refused_field(shared.ask("GET", path)) == field
 
 
+@pytest.mark.parametrize("path", ["/v1/buckets", "/v1/buckets/inbox/sources", "/v1/keys", "/v1/webhooks/deliveries"])
+def test_what_is_no_id_of_the_list_is_refused_as_the_end_of_a_page(shared: Daemon, path: str) -> None:
+    for after in ("zzz", "notes.md", "evt" if path.endswith("deliveries") else "evt_01"):
+        assert refused_field(shared.ask("GET", path, params={"after": after})) == "after"
+
+
 @pytest.mark.rule("webhook.urls")
 @pytest.mark.parametrize(
     "door", ["files", "uploads", "batches", "qa", "uploads/upl_x/finalize", "batches/bat_x/finalize"]

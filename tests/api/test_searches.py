@@ -121,6 +121,12 @@ def test_null_fields_are_ignored_and_unknown_ones_named(filled: Daemon) -> None:
     assert page["warnings"][-1] == f"A search has no such field, so this had no effect: colour, {'x' * 40}."
 
 
+def test_filter_by_tags_is_warned_of_since_it_compares_metadata(filled: Daemon) -> None:
+    page = body_of(filled.search("grey", filters={"type": "ne", "key": "tags", "value": "sea"}))
+    assert {result["filename"] for result in page["data"]} == ALL
+    assert "`tags` chooses sources" in page["warnings"][-1]
+
+
 def test_page_has_at_most_the_requested_number_of_results(filled: Daemon) -> None:
     for asked, found, has_more in ((2, 2, True), (50, 3, False)):
         page = body_of(filled.search("grey", max_num_results=asked))

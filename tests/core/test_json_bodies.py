@@ -74,6 +74,10 @@ def test_json_that_parsers_disagree_about_is_refused(data: bytes) -> None:
     assert (refused.code, refused.message.isprintable()) == (ErrorCode.INVALID_JSON, True)
 
 
+def test_refusal_names_a_byte_order_mark_that_nobody_sees() -> None:
+    assert "byte order mark" in refusal(parse_object, b'\xef\xbb\xbf{"a": 1}').message
+
+
 @pytest.mark.parametrize("data", [b"[]", b'"x"', b"1", b"null", b"true"])
 def test_json_that_is_not_an_object_is_an_invalid_request(data: bytes) -> None:
     assert refusal(parse_object, data).code is ErrorCode.INVALID_REQUEST

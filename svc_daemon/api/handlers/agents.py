@@ -37,7 +37,7 @@ async def create(request: Request) -> Response:
 
 async def list_all(request: Request) -> Response:
     key = caller(request, api_keys.AGENT_READ)
-    page, paging = page_of(request, await verbs.list_agents_as_seen(context_of(request), key))
+    page, paging = page_of(request, await verbs.list_agents_as_seen(context_of(request), key), "")
     return respond(request, {"team_id": key.team_id, "agents": page, **paging})
 
 

@@ -19,6 +19,7 @@ from svc_daemon.api.requests import (
     query_flag,
 )
 from svc_daemon.api.responses import created, respond, would_create
+from svc_daemon.core import ids
 from svc_daemon.core.access import api_keys
 from svc_daemon.core.json_bodies import refusal
 from svc_daemon.core.uploads.source_fields import check_metadata
@@ -36,7 +37,7 @@ async def list_all(request: Request) -> Response:
     archived = query_flag(request, "include_archived")
     members = _with_members(request)
     found = await verbs.list_reachable_buckets(context_of(request), key, include_archived=archived, members=members)
-    page, paging = page_of(request, found)
+    page, paging = page_of(request, found, ids.BUCKET)
     return respond(request, {"team_id": key.team_id, "buckets": page, **paging})
 
 

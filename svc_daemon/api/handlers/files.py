@@ -51,7 +51,7 @@ def _read_fields(form: Form[StagedBytes], limits: Limits) -> FileUpload:
     try:
         sent["metadata"] = parse_object(fields["metadata"].encode()) if fields.get("metadata") else {}
     except ServiceError as error:
-        raise refusal("metadata", f"must be a JSON object. {error.message}") from error
+        raise refusal("metadata", error.message.removeprefix("The body ")) from error
     sent["tags"] = source_fields.split_tags(fields.get("tags", ""))
     body = FileDescription.model_validate(sent)
     return FileUpload(

@@ -8,6 +8,7 @@ from starlette.responses import Response
 from svc_daemon.api.endpoints import DRY, NO_BUCKET, PAGE, Endpoint
 from svc_daemon.api.requests import body_of, caller, context_of, creation_of, is_dry_run, meaning_of, page_of
 from svc_daemon.api.responses import created, respond, would_create
+from svc_daemon.core import ids
 from svc_daemon.core.access import api_keys
 from svc_daemon.operations import keys as verbs
 from svc_daemon.operations.keys import plan_key, view_key
@@ -37,7 +38,7 @@ async def create(request: Request) -> Response:
 
 async def list_all(request: Request) -> Response:
     key = caller(request, api_keys.KEY_MANAGE)
-    page, paging = page_of(request, map(view_key, await verbs.list_visible_keys(context_of(request), key)))
+    page, paging = page_of(request, map(view_key, await verbs.list_visible_keys(context_of(request), key)), ids.KEY)
     return respond(request, {"team_id": key.team_id, "keys": page, **paging})
 
 

@@ -22,6 +22,7 @@ from svc_daemon.api.requests import (
     query_text,
 )
 from svc_daemon.api.responses import respond, respond_in_thread
+from svc_daemon.core import ids
 from svc_daemon.core.access import api_keys
 from svc_daemon.core.json_bodies import refusal
 from svc_daemon.databases.contract import MOST_ROWS
@@ -50,7 +51,7 @@ async def list_members(request: Request) -> Response:
     def make() -> dict[str, Any]:
         shown = {"bucket_id": bucket_id, "revision": revision}
         if chosen.sort is None:
-            page, paging = page_of(request, [view_member(source, key, bucket_id) for source in found])
+            page, paging = page_of(request, [view_member(source, key, bucket_id) for source in found], ids.SOURCE)
             return {**shown, "sources": page, **paging}
         limit = page_limit(request)
         rows = [view_member(source, key, bucket_id) for source in found[:limit]]

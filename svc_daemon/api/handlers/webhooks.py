@@ -8,6 +8,7 @@ from starlette.responses import Response
 from svc_daemon.api.endpoints import PAGE, Endpoint
 from svc_daemon.api.requests import caller, context_of, one_of, page_limit, page_of, query_text
 from svc_daemon.api.responses import respond
+from svc_daemon.core import ids
 from svc_daemon.core.access import api_keys
 from svc_daemon.databases.contract import MOST_ROWS
 from svc_daemon.operations import webhook_deliveries as verbs
@@ -29,7 +30,7 @@ async def list_deliveries(request: Request) -> Response:
         # Read one row more than the page has, to see whether another page follows.
         limit=MOST_ROWS if limit is None else limit + 1,
     )
-    page, paging = page_of(request, map(_view, await verbs.list_deliveries(context_of(request), key, asked)))
+    page, paging = page_of(request, map(_view, await verbs.list_deliveries(context_of(request), key, asked)), ids.EVENT)
     return respond(request, {"deliveries": page, **paging})
 
 

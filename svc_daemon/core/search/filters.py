@@ -7,7 +7,7 @@ An attribute is a metadata key, or `type`, `filename`, `title`, `content_type` o
 attribute, or its value has another type, a comparison is false (`ne` and `nin` are true).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from svc_daemon.core.json_bodies import refusal
@@ -15,6 +15,11 @@ from svc_daemon.core.json_bodies import refusal
 MAX_DEPTH = 8
 _ORDERED = {"gt", "gte", "lt", "lte"}
 _LIST_OPERATORS = {"in", "nin"}
+#: Fields of a search that limit it, by keys of filters that are probably meant for them.
+_SCOPES = {"tag": "tags", "tags": "tags", "bucket": "buckets", "buckets": "buckets", "bucket_id": "buckets"}
+_SCOPES |= {"bucket_ids": "buckets", "source_id": "source_ids", "source_ids": "source_ids"}
+_PREFIX = "metadata."
+_SHOWN_CHARACTERS = 60
 
 
 def _is_same(have: Any, want: Any) -> bool:
@@ -51,6 +56,28 @@ def check_filter(node: Any, path: str = "filters", depth: int = 0) -> None:
         _check_comparison(node, path)
     else:
         raise refusal(f"{path}.type", f"must be and, or, {', '.join(_COMPARISONS)}; not {kind!r}.")
+
+
+def warn_of_keys(node: dict[str, Any] | None) -> list[str]:
+    """Return warnings about keys of a valid filter that are probably meant for something else than metadata."""
+    keys = sorted(set(_keys(node))) if node else []
+    warnings = [
+        f"`filters` compares metadata, so {key!r} is metadata of this name there; `{field}` chooses sources by it."
+        for key in keys
+        if (field := _SCOPES.get(key)) is not None
+    ]
+    prefixed = next((key[:_SHOWN_CHARACTERS] for key in keys if key.startswith(_PREFIX)), None)
+    if prefixed is not None:
+        named = f"{prefixed!r} is not the metadata {prefixed.removeprefix(_PREFIX)!r}"
+        warnings.append(f"In `filters`, {named}: names of metadata have no `{_PREFIX}` before them.")
+    return warnings
+
+
+def _keys(node: dict[str, Any]) -> Iterator[str]:
+    if "filters" in node:
+        yield from (key for part in node["filters"] for key in _keys(part))
+    else:
+        yield node["key"]
 
 
 def passes(node: dict[str, Any], attributes: Mapping[str, Any]) -> bool:

@@ -13,12 +13,19 @@ from svc_daemon.wire.light.names import MAX_NAME_BYTES, NameFlaw, clean_name, fi
 from svc_daemon.wire.requests import SourceDescription
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+#: A list of strings in JSON, as some clients send tags.
+_JSON_LIST = re.compile(r'\[\s*(?:".*"\s*)?\]', re.DOTALL)
 #: One JSON encoder for all calls, since `json.dumps` with these options would create one in each call.
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def split_tags(text: str) -> list[str]:
-    """Split a form's comma-separated list of tags; blank entries are ignored."""
+    """Split a form's comma-separated list of tags; blank entries are ignored.
+
+    Raises `invalid_request` for a list in JSON, whose brackets and quotes would be in the tags.
+    """
+    if _JSON_LIST.fullmatch(text.strip()):
+        raise refusal("tags", "must be separated by commas, as in a,b; this is JSON.")
     return [tag.strip() for tag in text.split(",") if tag.strip()]
 
 

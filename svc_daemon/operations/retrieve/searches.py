@@ -10,7 +10,7 @@ from functools import partial
 from svc_daemon.core import readiness
 from svc_daemon.core.json_bodies import refusal
 from svc_daemon.core.search.agents import EVERYTHING, RetrievalPolicy, TeamAgent
-from svc_daemon.core.search.filters import check_filter
+from svc_daemon.core.search.filters import check_filter, warn_of_keys
 from svc_daemon.core.task_retries import retry_after_s
 from svc_daemon.databases.contract import Connection
 from svc_daemon.embed.contract import EmbedFailed
@@ -144,7 +144,8 @@ async def search(context: Context, key: KeyRow, request: SearchRequest) -> Resul
     narrowed = narrow(context, request, _policy_of(agent))
     with counting_answer(context, key.team_id), context.metrics.searches_s.timing(context.clock.monotonic):
         results = await _ask_until_settled(context, key, narrowed, agent)
-    return replace(results, agent=agent, score_threshold=narrowed.score_threshold)
+    warnings = (*results.warnings, *warn_of_keys(request.filters))
+    return replace(results, agent=agent, score_threshold=narrowed.score_threshold, warnings=warnings)
 
 
 def _policy_of(agent: TeamAgent | None) -> RetrievalPolicy:

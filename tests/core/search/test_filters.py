@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from svc_daemon.core.search.filters import MAX_DEPTH, check_filter, passes
+from svc_daemon.core.search.filters import MAX_DEPTH, check_filter, passes, warn_of_keys
 from svc_daemon.errors import ServiceError
 from tests.core.refusals import field_of, refusal
 
@@ -104,6 +104,18 @@ WRONG: dict[str, list[Any]] = {
 @pytest.mark.parametrize(("path", "node"), [(path, node) for path, nodes in WRONG.items() for node in nodes])
 def test_the_error_about_a_wrong_filter_names_the_wrong_part(path: str, node: Any) -> None:
     assert field_of(refusal(check_filter, node)) == ("invalid_request", path)
+
+
+def test_key_that_is_meant_for_a_field_of_the_search_is_warned_of() -> None:
+    """`ne` finds every source if none has the attribute, so that nothing is left out."""
+    secret = {"type": "ne", "key": "tags", "value": "secret"}
+    assert [warning.count("`tags` chooses") for warning in warn_of_keys(secret)] == [1]
+    nested = {
+        "type": "and",
+        "filters": [FILTER, {"type": "or", "filters": [FILTER | {"key": "metadata.year"}, secret]}],
+    }
+    assert [("'tags'" in each, "'year'" in each) for each in warn_of_keys(nested)] == [(True, False), (False, True)]
+    assert [warn_of_keys(each) for each in (None, FILTER, FILTER | {"key": "source"})] == [[], [], []]
 
 
 def test_filters_may_be_nested_up_to_the_limit() -> None:

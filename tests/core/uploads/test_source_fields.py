@@ -28,7 +28,16 @@ def test_tags_in_a_form_are_split_at_commas_and_trimmed(text: str, tags: list[st
     assert split_tags(text) == tags
 
 
-@given(st.text())
+@pytest.mark.parametrize("text", ['["a", "b"]', ' ["a"]\n', "[]", "[ ]"])
+def test_tags_in_a_form_are_refused_as_json_since_its_quotes_would_be_in_them(text: str) -> None:
+    assert field_of(refusal(split_tags, text)) == ("invalid_request", "tags")
+
+
+def test_tag_in_a_form_may_have_brackets() -> None:
+    assert split_tags('[draft], [1], "x"') == ["[draft]", "[1]", '"x"']
+
+
+@given(st.text(alphabet=st.characters(exclude_characters="[")))
 def test_tags_in_a_form_are_never_blank(text: str) -> None:
     assert all(tag and tag == tag.strip() for tag in split_tags(text))
 
