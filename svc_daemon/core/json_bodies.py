@@ -28,8 +28,10 @@ def refusal(path: str, message: str) -> ServiceError:
 
 def refusals(errors: list[tuple[str, str]]) -> ServiceError:
     """Build a 400 `invalid_request` for one or more fields, each a path and a message."""
-    path, message = errors[0]
-    sentence = _sentence(path, message) if len(errors) == 1 else f"{len(errors)} fields of the request are not valid."
+    # Many clients show nothing but the sentence, so that it names a field however many there are.
+    sentence, others = _sentence(*errors[0]), len(errors) - 1
+    if others:
+        sentence += f" {others} other {'field is' if others == 1 else 'fields are'} not valid either."
     listed = [{"path": path, "message": message} for path, message in errors]
     return ServiceError(ErrorCode.INVALID_REQUEST, sentence, errors=listed)
 

@@ -101,9 +101,9 @@ def part(text: str) -> str:
 def refused(*errors: tuple[str, str]) -> CallFailed:
     """Create the error `invalid_request` from pairs of an argument's dotted path and a message."""
     path, message = errors[0]
-    sentence = (
-        f"{path}: {message}".removeprefix(": ") if len(errors) == 1 else f"{len(errors)} arguments are not valid."
-    )
+    sentence, others = f"{path}: {message}".removeprefix(": "), len(errors) - 1
+    if others:
+        sentence += f" {others} other {'argument is' if others == 1 else 'arguments are'} not valid either."
     listed = [{"path": path, "message": message} for path, message in errors]
     details = shorten_all({"errors": listed})
     return CallFailed(

@@ -205,6 +205,11 @@ def test_pages_go_on_where_the_last_one_ended_whatever_the_filter(daemon: Daemon
         assert refused_field(daemon.ask("GET", "/v1/events", params={field: value})) == field
 
 
+def test_client_that_prefers_json_to_a_stream_gets_a_page(daemon: Daemon) -> None:
+    accept = {"Accept": "application/json, text/event-stream"}
+    assert daemon.ask("GET", "/v1/events", headers=accept).json()["object"] == "list"
+
+
 @pytest.mark.rule("log.expired")
 @pytest.mark.parametrize("is_stream", [False, True])
 def test_a_place_that_the_key_does_not_know_has_expired(daemon: Daemon, is_stream: bool) -> None:

@@ -9,6 +9,7 @@ from svc_daemon.core.json_bodies import (
     MAX_ENTRIES,
     find_key,
     parse_object,
+    refusals,
 )
 from svc_daemon.errors import ServiceError
 from svc_daemon.wire.light.error_codes import ErrorCode
@@ -72,6 +73,16 @@ def test_an_object_is_parsed() -> None:
 def test_json_that_parsers_disagree_about_is_refused(data: bytes) -> None:
     refused = refusal(parse_object, data)
     assert (refused.code, refused.message.isprintable()) == (ErrorCode.INVALID_JSON, True)
+
+
+def test_refusal_of_several_fields_names_the_first_and_counts_the_others() -> None:
+    sent = [("a.0", "is missing."), ("b", "must be a list."), ("c", "is missing.")]
+    assert [refusals(sent[:count]).message for count in (1, 2, 3)] == [
+        "a.0: is missing.",
+        "a.0: is missing. 1 other field is not valid either.",
+        "a.0: is missing. 2 other fields are not valid either.",
+    ]
+    assert [each["path"] for each in refusals(sent).details["errors"]] == ["a.0", "b", "c"]
 
 
 def test_refusal_names_a_byte_order_mark_that_nobody_sees() -> None:

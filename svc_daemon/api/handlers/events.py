@@ -43,7 +43,9 @@ async def list_events(request: Request) -> Response:
     limit, query = page_limit(request), partial(query_text, request)
     asked = EventFilter(types=_types(request), key_id=query("key"))
     chosen = await asyncio.to_thread(verbs.choose_events, context, key, asked, query("bucket"))
-    is_stream = server_sent_events.MEDIA_TYPE in (header_of(request, "accept") or "")
+    # A client that takes JSON too, and names it first, as those of MCP do, does not wait for the end of a stream.
+    before, named, _ = (header_of(request, "accept") or "").partition(server_sent_events.MEDIA_TYPE)
+    is_stream = bool(named) and "application/json" not in before
     resumed = header_of(request, headers.LAST_EVENT_ID) if is_stream else None
     last_id, position = verbs.find_start(context, key, resumed or query("after"))
     if is_stream:
