@@ -127,6 +127,36 @@ def test_tables_are_read_row_by_row() -> None:
 
 
 @pytest.mark.parametrize(
+    ("columns", "rows"),
+    (
+        (
+            (("Number:", "Customer:", "Due date:"), ("INV-7719", "Ada Example", "2026-03-15")),
+            ["Number: INV-7719", "Customer: Ada Example", "Due date: 2026-03-15"],
+        ),
+        (
+            (("Item", "Bolt", "Nut"), ("Qty", "12", "140"), ("Price", "3.50 €", "0.80 €")),
+            ["Item Qty Price", "Bolt 12 3.50 €", "Nut 140 0.80 €"],
+        ),
+        (
+            (("Sender Ltd", "Main Street 1", "Ulm"), ("Invoice", "No. 7", "March")),
+            ["Sender Ltd", "Main Street 1", "Ulm", "Invoice", "No. 7", "March"],
+        ),
+    ),
+)
+def test_labels_and_figures_that_were_drawn_column_by_column_are_read_by_rows(
+    columns: tuple[tuple[str, ...], ...], rows: list[str]
+) -> None:
+    head = lines("Harbour office of the northern basin", y=760)
+    content = "".join(lines(*texts, x=72 + 150 * at) for at, texts in enumerate(columns))
+    assert text_of(make_page(head + content)).split("\n")[1:] == rows
+
+
+def test_page_that_was_drawn_from_below_is_read_from_above() -> None:
+    content = "".join(lines(text, y=700 - 16 * at) for at, text in reversed([*enumerate(LEFT)]))
+    assert text_of(make_page(content)).split("\n") == [*LEFT]
+
+
+@pytest.mark.parametrize(
     ("first", "second", "joined"),
     (
         ("der Immo-", "bilien sind", "der Immobilien sind"),

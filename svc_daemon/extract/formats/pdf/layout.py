@@ -2,7 +2,7 @@
 
 import ctypes
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
@@ -21,6 +21,7 @@ _WORDS = 20_000
 _COMPARED = 2_000_000
 #: Rows whose text lies in columns; fewer may be a table's.
 _ROWS = 2
+_FIGURE = re.compile(r"[^\w\s]{0,2} ?\d[\d.,' ]* ?[^\w\s]?(?: ?[A-Z]{3})?")
 #: Pages with more rows keep their order, too.
 _ROWS_ORDERED = 500
 _SENTENCE_END = re.compile("[.!?:;。！？：；…][\"'”’»)\\]]*$")  # noqa: RUF001
@@ -95,6 +96,18 @@ def is_interleaved(textpage: object) -> bool:
                 return True
             last = bottom
         low, high = bottom, top
+    return False
+
+
+def goes_up(textpage: object) -> bool:
+    """Whether a line was drawn after one that is below it."""
+    boxes = Boxes(raw.FPDFText_GetRect, "ltrb")
+    low = float("inf")
+    for index in range(min(raw.FPDFText_CountRects(textpage, 0, -1), _WORDS)):
+        _, bottom, _, top = boxes.get(textpage, index)
+        if bottom > low + 1.2 * (top - bottom):
+            return True
+        low = bottom
     return False
 
 
@@ -199,6 +212,48 @@ def _gutter(band: list[list[Segment]]) -> float | None:
             if not any(segment.left < middle < segment.right for row in band for segment in row):
                 return middle
     return None
+
+
+def in_rows(segments: Sequence[Segment]) -> list[Segment]:
+    """Return the segments with labels and their values, and tables with figures, row by row.
+
+    Some programs draw one column after another, or a page from below.
+    """
+    rows, drawn = _rows(segments), {id(segment): at for at, segment in enumerate(segments)}
+    words = [segment for segment in segments if len(segment.text) > 2]
+    are_upright = sum(segment.right - segment.left > segment.height for segment in words) >= 0.9 * len(words)
+    if len(rows) > _ROWS_ORDERED or not are_upright:
+        return list(segments)
+    if len(rows) > _ROWS and all(drawn[id(above[0])] > drawn[id(below[-1])] for above, below in pairwise(rows)):
+        return [segment for row in rows for segment in row]
+    ordered = list(segments)
+    while rows:
+        run = [rows.pop(0)]
+        while rows and _goes_on(run[-1], rows[0], drawn):
+            run.append(rows.pop(0))
+        columns = [*zip(*run, strict=True)]
+        by_column = all(drawn[id(one[-1])] < drawn[id(other[0])] for one, other in pairwise(columns))
+        if len(run) >= _ROWS and by_column and _has_labels_or_figures(columns):
+            taken = {id(segment) for row in run for segment in row}
+            at = next(at for at, segment in enumerate(ordered) if id(segment) in taken)
+            rest = [segment for segment in ordered[at:] if id(segment) not in taken]
+            ordered[at:] = [*(segment for row in run for segment in row), *rest]
+    return ordered
+
+
+def _goes_on(row: Sequence[Segment], below: Sequence[Segment], drawn: Mapping[int, int]) -> bool:
+    """Whether the row below has the same columns, each of which was drawn from above."""
+    return len(row) == len(below) and all(
+        drawn[id(one)] < drawn[id(other)] and one.left < other.right and other.left < one.right
+        for one, other in zip(row, below, strict=True)
+    )
+
+
+def _has_labels_or_figures(columns: Sequence[Sequence[Segment]]) -> bool:
+    has_labels = all(segment.text.endswith(":") for segment in columns[0])
+    return has_labels or any(
+        all(_FIGURE.fullmatch(segment.text) for segment in column[1:]) for column in columns[1:] if len(column) > _ROWS
+    )
 
 
 def _is_prose(column: Sequence[Segment]) -> bool:

@@ -19,7 +19,9 @@ from svc_daemon.extract.formats.pdf.layout import (
     BROKEN,
     Segment,
     beside_labels,
+    goes_up,
     in_columns,
+    in_rows,
     is_interleaved,
     join,
     segments_of,
@@ -127,7 +129,8 @@ def _read_page(flow: FlowDocument, pdf: pypdfium2.PdfDocument, *, has_layers: bo
         noted.descriptions = descriptions(page)
         with closing(page.get_textpage()) as textpage:
             text: str = textpage.get_text_range()
-            if not noted.drawn and not is_interleaved(textpage):
+            has_columns = bool(noted.drawn) or is_interleaved(textpage)
+            if not has_columns and (page.get_rotation() or not goes_up(textpage)):
                 return mend(textpage, text).replace("\r\n", "\n"), noted
             printed = segments_of(textpage, text)
             text = mend(textpage, text)
@@ -138,7 +141,7 @@ def _read_page(flow: FlowDocument, pdf: pypdfium2.PdfDocument, *, has_layers: bo
         # The page has the text that annotations draw only after it is opened again.
         with closing(pdf[number]) as page, closing(page.get_textpage()) as textpage:
             values = values_of(noted.drawn, segments_of(textpage, textpage.get_text_range()), printed)
-    ordered = in_columns(printed)
+    ordered = in_columns(printed) if has_columns else in_rows(printed)
     if not values and ordered == printed:
         return text.replace("\r\n", "\n"), noted
     return join(beside_labels(ordered, values)), noted
