@@ -4,7 +4,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from functools import lru_cache
 from itertools import chain
 
@@ -126,31 +126,120 @@ def stem(word: str, language: str) -> str:
     return "".join(_stemmer(language).analyze(word)) or word
 
 
-def language_of_query(words: Collection[str], languages: Collection[str]) -> str:
-    """Return which of the languages has the most of these among its common words, the first of several."""
-    return max(languages, key=lambda each: sum(word in COMMON.get(each, ()) for word in words), default="")
-
-
-#: Words of questions in other languages than English.
-_ASKING_ELSEWHERE = (
-    "wie wer wo wann was warum wieso welche welcher welches welchen wem wen viele viel vielen lange oft hoch heißt "
-    "qué quién quiénes cuál cuáles cuándo dónde cómo cuánto cuánta cuántos cuántas "
-    "quel quelle quels quelles combien quand où comment qui quoi y t il "
-    "quanto quanta quanti quante quando dove chi come quale quali cosa "
-    "quem qual quais onde hoeveel wie waar wanneer welke hoe"
+#: Words with which questions ask: what shows a question, and behind the bar words that say nothing in one.
+_ASKING = {
+    "ar": "متى أين كيف كم لماذا ماذا ما هل أي أية",
+    "bg": "кога къде как колко защо какво кой коя кое кои",
+    "ca": "quan on com quant quanta quants quantes qui què quin quina quins quines perquè",
+    "cs": "kdy kde kam jak kolik proč co kdo koho komu jaký jaká jaké jakou který která které kterou | může smí musí "
+    "stojí",
+    "da": "hvornår hvor hvordan hvorfor hvad hvem hvilken hvilket hvilke | mange meget længe kan må skal koster",
+    "de": "wie wer wo wann was warum wieso weshalb wofür womit wozu woher wohin wovon welche welcher welches welchen "
+    "welchem wem wen wessen wieviel wieviele darf dürfen kann können muss muß müssen soll sollen gibt gilt | viele "
+    "viel vielen lange lang oft hoch groß heißt heißen gelten beträgt betragen lautet dauert kostet liegt findet "
+    "statt möchte hat habe werden wurden ist sind ab fuer koennen duerfen muessen",
+    "el": "πότε πού πως πώς πόσο πόση πόσοι πόσες πόσα γιατί τι ποιος ποια ποιο ποιοι ποιες ποιον | μπορώ μπορεί "
+    "πρέπει κοστίζει",
+    "es": "qué quién quiénes cuál cuáles cuándo dónde adónde cómo cuánto cuánta cuántos cuántas quien cual cuales "
+    "cuando donde como cuanto cuanta cuantos cuantas | cuesta cuestan vale hay puede puedo pueden se debe deben hace "
+    "tiene dura es está son fue",
+    "fi": "milloin koska missä mistä mihin miten kuinka miksi mitä mikä mitkä kuka ketkä kenen paljonko montako "
+    "kauanko voiko saako onko pitääkö | paljon kauan maksaa",
+    "fr": "quel quelle quels quelles combien quand où comment pourquoi qui quoi lequel laquelle faut | coûte coûtent "
+    "coute coutent peut peuvent doit doivent il elle ils elles on y t a ont est sont était",
+    "he": "מתי איפה היכן איך כמה למה מדוע מה מי האם איזה איזו אילו",
+    "hr": "kada gdje kako koliko zašto što tko koji koja koje | može smije",
+    "hu": "mikor hol hová hogyan mennyi hány miért mi mit ki kit milyen melyik meddig mennyibe | kerül lehet szabad",
+    "id": "kapan mana bagaimana berapa mengapa kenapa apa apakah siapa",
+    "it": "quanto quanta quanti quante quando dove chi come quale quali qual cosa perché | costa costano può possono "
+    "deve si è sono",
+    "nl": "hoe wie wat waar wanneer waarom welke welk hoeveel hoelang | veel vaak lang hoog groot kost kosten mag "
+    "mogen moet moeten kan kunnen wordt worden duurt is zijn",
+    "no": "når hvor hvordan hvorfor hva hvem hvilken hvilket hvilke | mange mye lenge kan må skal koster",
+    "pl": "kiedy gdzie skąd dokąd jak ile dlaczego czemu co kto kogo komu czyj jaki jaka jakie jakiej jakim który "
+    "która które którego której czy | długo często można wolno trzeba kosztuje jest są wynosi",
+    "pt": "quando onde como quanto quanta quantos quantas quem qual quais porque porquê | custa custam pode podem deve",
+    "ro": "când unde cum cât câtă câți câte ce cine care | costă poate trebuie",
+    "ru": "когда где куда откуда как сколько почему зачем что кто кого кому чей какой какая какое какие каков какова "
+    "каково каковы каким какую который которая ли | можно нужно стоит составляет",
+    "sk": "kedy kde kam ako koľko prečo čo kto koho aký aká aké ktorý ktorá ktoré | môže smie stojí",
+    "sl": "kdaj kje kam kako koliko zakaj kaj kdo kateri katera katero",
+    "sr": "када где како колико зашто шта ко који која које",
+    "sv": "när var vart hur varför vad vem vilken vilket vilka vems | många mycket länge får kan ska måste kostar",
+    "tr": "nerede nereye nasıl kaç niçin neden niye ne nedir kim kimdir kimin hangi mı mi mu mü midir mıdır kaça | "
+    "zaman kadar var",
+    "uk": "коли де куди звідки як скільки чому навіщо що хто кого кому який яка яке які чи | можна треба коштує",
+    "vi": "nào đâu bao nhiêu sao gì ai mấy | khi thế",
+}
+#: The same where words aren't set apart by spaces, with particles around them.
+_ASKING_UNSPACED = re.compile(
+    r"[はがをにでのとも]?(?:いつ(?:まで|から)?|どこ|だれ|誰|何(?:時|日|人|年|月|円|個|歳)?|なに|なん|いくら|いくつ|どの(?:くらい)?|どれ|"
+    r"どう|なぜ|どんな|どちら)(?:まで|から|に|で(?!す|しょ)|が|を)?(?:です|でしょう|ます)?か?|(?:です|でしょう|ます|ません)か|"
+    r"(?<=[^\u3040-\u309f])[はがをにでのとも](?=[^\u3040-\u309f])|"
+    r"[是有]?(?:多少|多久|多长时间|多長時間|多长|多長|什么时候|什麼時候|什么|什麼|几|幾|哪里|哪裡|哪儿|哪个|哪個|谁|誰|怎么|怎麼|怎样|"
+    r"怎樣|如何|为什么|為什麼|是否|可以|能否|需要)|[吗嗎呢]|"
+    r"언제|어디|누구|누가|무엇|얼마|몇|왜|어떻게|입니까|인가요|까지"
 )
-_INTERROGATIVES = frozenset(_ASKING_ELSEWHERE.split())
-#: Common words of other languages that mean something in English, and those that only English has.
+
+
+def without_asking(word: str) -> list[str]:
+    """Return the parts of a text without spaces that do more than ask."""
+    return [word] if word.isascii() else [part for part in _ASKING_UNSPACED.split(word) if part]
+
+
+def asking_in(characters: str) -> Iterator[tuple[int, int]]:
+    """Yield where words that only ask stand in a text without spaces."""
+    return (match.span() for match in _ASKING_UNSPACED.finditer(characters))
+
+
+#: For each language its common words and those that ask, then those that say nothing in a question.
+_SAYING_NOTHING: dict[str, tuple[frozenset[str], frozenset[str], frozenset[str]]] = {}
+for _language in dict.fromkeys((*COMMON, *_RELATIVES, *_ASKING)):
+    _asking, _, _light = _ASKING.get(_language, "").partition("|")
+    _plain = COMMON.get(_language) or frozenset(_RELATIVES.get(_language, "").split())
+    _SAYING_NOTHING[_language] = (_plain, frozenset(_asking.split()), frozenset(_light.split()))
+_UNSTEMMED = tuple(language for language in _SAYING_NOTHING if language not in STEMMERS)
+
+
+def common_of_query(words: Collection[str], languages: Collection[str]) -> frozenset[str]:
+    """Return the words that say nothing in the likeliest language of a query: one of these, or one without stems."""
+    known = [each for each in dict.fromkeys((*languages, "en", *_UNSTEMMED)) if each in _SAYING_NOTHING]
+    return _saying_nothing(max(known, key=lambda each: _count_common(words, each)), words)
+
+
+def _count_common(words: Collection[str], language: str) -> int:
+    known = _saying_nothing(language, words)
+    return sum(word in known for word in words)
+
+
+def _saying_nothing(language: str, words: Collection[str]) -> frozenset[str]:
+    plain, asking, light = _SAYING_NOTHING[language]
+    return plain | asking if asking.isdisjoint(words) else plain | asking | light
+
+
+#: Common words of other languages that mean something in English.
 _MEANING = frozenset(("care", "come", "comment", "den", "die", "door", "hat", "man", "men", "met", "per", "son", "war"))
-_ELSEWHERE = frozenset(word for word, having in _HAVING.items() if having != ["en"]) | _INTERROGATIVES
-_ENGLISH = STOP_WORDS - _ELSEWHERE
+
+
+def language_of(question: str, text: str) -> str:
+    """Return the likeliest language of a question about a text, if it has stems; "" if it is English."""
+    words = set(words_of(question))
+    counts = {language: _count_common(words, language) for language in STEMMERS}
+    most = max(counts.values())
+    if most and counts["en"] == most:
+        return ""
+    guess = guess_language(text)
+    likeliest = guess if counts.get(guess) == most else max(counts, key=counts.__getitem__)
+    return likeliest if likeliest != "en" else ""
 
 
 def common_in(question: str) -> frozenset[str]:
     """Return the words of a question in another language than English that say nothing of what is asked."""
-    language = guess_language(question)
-    if language not in ("", "en"):
-        return COMMON[language] | _INTERROGATIVES
-    # One word such as "der" or "de" doesn't tell a language from its relatives.
     words = set(words_of(question))
-    return frozenset() if words & _ENGLISH else frozenset(words & _ELSEWHERE - _MEANING - STOP_WORDS)
+    counts = {language: _count_common(words, language) for language in _SAYING_NOTHING}
+    most = max(counts.values())
+    if counts["en"] == most:
+        return frozenset()
+    common = frozenset[str]().union(*(_saying_nothing(each, words) for each in counts if counts[each] == most))
+    # One word such as "der" or "de" doesn't tell a language from its relatives.
+    return (common if most > 1 else common - _MEANING - STOP_WORDS) & words

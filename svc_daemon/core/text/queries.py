@@ -7,7 +7,7 @@ from functools import lru_cache
 from itertools import islice, pairwise
 
 from svc_daemon.core.text.folding import fold, normalize
-from svc_daemon.core.text.languages import COMMON, language_of_query
+from svc_daemon.core.text.languages import asking_in, common_of_query
 from svc_daemon.core.text.pieces import Part, TextUnit, TextUnitKind, cut_piece, fit, numbers
 from svc_daemon.core.text.terms import (
     CAPITAL,
@@ -21,7 +21,7 @@ from svc_daemon.core.text.terms import (
     spell,
     wholes_of,
 )
-from svc_daemon.core.text.words import spell_overseas
+from svc_daemon.core.text.words import spell_overseas, words_of
 
 #: Maximum number of words of a query; the first words of a pasted text are enough.
 MAX_WORDS = 64
@@ -152,7 +152,12 @@ class _QueryReader:
 
     def read_unspaced(self, parts: Sequence[str]) -> list[_Word]:
         pairs = [first + second for first, second in pairwise(parts)] or [*parts]
-        words = [_Word(fit(pair)) for pair in pairs]
+        asking = [*asking_in("".join(parts))]
+        # A pair with a part of what only asks says nothing either.
+        words = [
+            _Word(fit(pair), is_common=any(start < at + len(pair) and at < end for start, end in asking))
+            for at, pair in enumerate(pairs)
+        ]
         for word in words:
             word.add(1.0, word.text)
             if len(parts) == 1:
@@ -245,8 +250,7 @@ def parse_query(text: str, languages: Collection[str] = ("en",)) -> ParsedQuery:
 
     A word that is in almost every text weighs little, unless the query has no others, or it is written as a name.
     """
-    typed = text.lower().split()
-    common = COMMON.get(language_of_query(typed, [*languages, "en"]), frozenset())
+    common = common_of_query(words_of(text), languages)
     reader = _QueryReader(tuple(dict.fromkeys((*languages, ""))), common, any(map(str.islower, text)))
     words: dict[str, _Word] = {}
     before: _Word | None = None

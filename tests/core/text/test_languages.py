@@ -99,9 +99,35 @@ def test_stop_words_are_left_out_of_a_query() -> None:
         ("Total TTC de la facture F-31", {"de", "la"}),
         ("What does la Fenice cost?", set()),
         ("pump P-200 price", set()),
+        ("Wann beginnt das Mietverhältnis?", {"wann", "das"}),
+        ("Combien coûte le loyer ?", {"combien", "coûte", "le"}),
+        ("Ile kosztuje wynajem na miesiąc?", {"ile", "kosztuje", "na"}),
     ],
 )
 def test_words_that_say_nothing_are_known_in_a_question_too_short_to_show_its_language(
     question: str, common: set[str]
 ) -> None:
     assert common_in(question) == common
+
+
+@pytest.mark.parametrize(
+    ("question", "languages", "deciding"),
+    [
+        ("Wann beginnt das Mietverhältnis?", ("de", "pt"), "beginnt mietverhältnis"),
+        ("Was kostet der Häcksler?", ("de",), "häcksler"),
+        ("Kosten der Wartung", ("de",), "kosten wartung"),
+        ("Combien coûte le loyer ?", ("fr",), "loyer"),
+        ("¿Cuándo es la próxima reunión?", ("es",), "próxima reunión"),
+        ("Ile książek można wypożyczyć?", (), "książek wypożyczyć"),
+        ("Когда заключён договор?", ("ru",), "заключён договор"),
+        ("Πότε λήγει η μίσθωση;", ("el",), "λήγει μίσθωση"),
+        ("מתי מתחילה תקופת השכירות?", (), "מתחילה תקופת השכירות"),
+        ("議長は誰ですか", (), "議長"),
+        ("解除合同需要提前多久通知？", (), "解除 除合 合同 提前 通知"),
+        ("What is the fee of the hall?", ("de",), "fee hall"),
+    ],
+)
+def test_words_that_only_ask_do_not_decide_what_a_question_finds(
+    question: str, languages: tuple[str, ...], deciding: str
+) -> None:
+    assert [word.text for word in parse_query(question, languages).words if word.weight == 1] == deciding.split()
