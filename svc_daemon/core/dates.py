@@ -1,19 +1,44 @@
 """Dates: the days of the week and the months that a text names, alone, with a day, or in a range.
 
-Months have their English name, whatever the language; the names of days of the week are read in English only.
+Both have their English names, whatever the language.
 """
+
+# ruff: noqa: RUF001 - letters of many scripts look alike
 
 import re
 from collections.abc import Iterator, Sequence
 
 MONTHS = "january february march april may june july august september october november december".split()  # noqa: SIM905
 DAY_NAMES = "monday tuesday wednesday thursday friday saturday sunday".split()  # noqa: SIM905
-#: The months in German, French, Spanish, Italian and Dutch.
+#: The months in German, French, Spanish, Italian, Dutch, Portuguese, the Nordic languages, Polish, Russian, Greek,
+#: Turkish, Arabic and Hebrew.
 _FOREIGN_MONTHS = (
-    "januar jänner janvier enero gennaio januari, februar février febrero febbraio februari, märz mars marzo maart, "
-    "avril abril aprile, mai mayo maggio mei, juni juin junio giugno, juli juillet julio luglio, août agosto augustus, "
-    "septembre septiembre settembre, oktober octobre octubre ottobre, novembre noviembre, dezember décembre diciembre "
-    "dicembre"
+    "januar jänner janvier enero gennaio januari janeiro styczeń stycznia январь января ιανουαρίου ocak يناير ינואר "
+    "בינואר, februar février febrero febbraio februari fevereiro luty lutego февраль февраля φεβρουαρίου şubat فبراير "
+    "פברואר בפברואר, märz mars marzo maart março marts marzec marca март марта μαρτίου mart مارس מרץ במרץ, avril "
+    "abril aprile kwiecień kwietnia апрель апреля απριλίου nisan أبريل אפריל באפריל, mai mayo maggio mei maio maj "
+    "maja май мая μαΐου mayıs مايو מאי במאי, juni juin junio giugno junho czerwiec czerwca июнь июня ιουνίου haziran "
+    "يونيو יוני ביוני, juli juillet julio luglio julho lipiec lipca июль июля ιουλίου temmuz يوليو יולי ביולי, août "
+    "agosto augustus augusti sierpień sierpnia август августа αυγούστου ağustos أغسطس אוגוסט באוגוסט, septembre "
+    "septiembre settembre setembro wrzesień września сентябрь сентября σεπτεμβρίου eylül سبتمبر ספטמבר בספטמבר, "
+    "oktober octobre octubre ottobre outubro październik października октябрь октября οκτωβρίου ekim أكتوبر אוקטובר "
+    "באוקטובר, novembre noviembre novembro listopad listopada ноябрь ноября νοεμβρίου kasım نوفمبر נובמבר בנובמבר, "
+    "dezember décembre diciembre dicembre dezembro grudzień grudnia декабрь декабря δεκεμβρίου aralık ديسمبر דצמבר "
+    "בדצמבר"
+)
+#: The days of the week in some of these languages.
+_FOREIGN_DAYS = (
+    "montag montags montagen lundi lundis lunes lunedì lunedi maandag mandag måndag poniedziałek poniedziałku "
+    "понедельник понедельника понедельникам pazartesi δευτέρα, dienstag dienstags dienstagen mardi mardis martes "
+    "martedì martedi dinsdag tirsdag tisdag wtorek wtorku вторник вторника вторникам salı τρίτη, mittwoch mittwochs "
+    "mittwochen mercredi mercredis miércoles miercoles mercoledì mercoledi woensdag onsdag środa środę środy среда "
+    "среду среды средам çarşamba τετάρτη, donnerstag donnerstags donnerstagen jeudi jeudis jueves giovedì giovedi "
+    "donderdag torsdag czwartek czwartku четверг четверга четвергам perşembe πέμπτη, freitag freitags freitagen "
+    "vendredi vendredis viernes venerdì venerdi vrijdag fredag piątek piątku пятница пятницу пятницы пятницам cuma "
+    "παρασκευή, samstag samstags samstagen sonnabend sonnabends sonnabenden samedi samedis sábado sábados sabado "
+    "sabato zaterdag lørdag lördag sobota sobotę soboty суббота субботу субботы субботам cumartesi σάββατο, sonntag "
+    "sonntags sonntagen dimanche dimanches domingo domingos domenica zondag søndag söndag niedziela niedzielę "
+    "niedzieli воскресенье воскресенья воскресеньям κυριακή"
 )
 _SHORT_MONTHS = {month[:3]: month for month in MONTHS} | {"sept": "september"}
 _SHORT_DAYS = {day[:3]: day for day in DAY_NAMES}
@@ -21,25 +46,51 @@ _SHORT_DAYS = {day[:3]: day for day in DAY_NAMES}
 MONTH_NUMBERS = {form: MONTHS.index(month) + 1 for form, month in _SHORT_MONTHS.items()}
 MONTH_NUMBERS |= {month: at for at, month in enumerate(MONTHS, 1)}
 MONTH_NUMBERS |= {form: at for at, forms in enumerate(_FOREIGN_MONTHS.split(","), 1) for form in forms.split()}
-ISO_DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})|(\d{1,2})\.(\d{1,2})\.(\d{4})")
+#: The English name of each day of the week and month by those in other languages.
+FOREIGN_NAMES = {
+    form: name
+    for names, lists in ((DAY_NAMES, _FOREIGN_DAYS), (MONTHS, _FOREIGN_MONTHS))
+    for name, forms in zip(names, lists.split(","), strict=True)
+    for form in forms.split()
+}
+ISO_DATE = re.compile(r"(\d{4})[-年](\d{1,2})[-月](\d{1,2})日?|(\d{1,2})\.(\d{1,2})\.(\d{4})")
 #: A date as in "am 24.09. um 19:30", without its year.
 DOTTED_DATE = re.compile(r"(?<![\d.,])(\d{1,2})\.(\d{1,2})\.(?![\d.])")
 #: What a text has that names a day of the week or a month; nothing else can be one.
-_DAY_BEGUN = re.compile("|".join(name[:3] for name in DAY_NAMES), re.IGNORECASE)
+_DAY_BEGUN = re.compile(
+    "|".join(sorted({name[:3] for name in (*DAY_NAMES, *_FOREIGN_DAYS.replace(",", "").split())})), re.IGNORECASE
+)
 MONTH_BEGUN = re.compile("|".join(sorted({name[:3] for name in MONTH_NUMBERS})), re.IGNORECASE)
-_TO = r"(?: ?- ?| to | through | until | till )"
-_DAY = "|".join(f"{day}s?|{day[:3]}" for day in DAY_NAMES)
+_TO = (
+    r"(?: ?[-–] ?| to | through | until | till | bis | au | à | al | a | tot en met | t/m | tot | do | по | til | till "
+    r"(?:och med )?| έως )"
+)
+_DAY = "|".join((*(f"{day}s?|{day[:3]}" for day in DAY_NAMES), *_FOREIGN_DAYS.replace(",", "").split()))
 _DAY_RANGE = re.compile(rf"\b({_DAY}){_TO}({_DAY})\b", re.IGNORECASE)
-_MONTH = "|".join(f"{month}|{month[:3]}" for month in MONTHS)
-_NUMBER = r"\d{1,2}(?:st|nd|rd|th)?"
+_MONTH = "|".join((*(f"{month}|{month[:3]}" for month in MONTHS), *_FOREIGN_MONTHS.replace(",", "").split()))
+_NUMBER = r"\d{1,2}(?:st|nd|rd|th|er|\.)?"
 _MONTH_RANGE = re.compile(rf"\b({_MONTH})(?: {_NUMBER})?{_TO}(?:{_NUMBER} )?({_MONTH})\b", re.IGNORECASE)
 #: A month as in the name of a file, `2024-04`.
 _YEAR_MONTH = re.compile(r"(?<!\d)(?<!\d-)(?:19|20)\d\d[-_](0[1-9]|1[0-2])(?![\w-])")
 
 
+#: Questions for a day or a time of day in other languages, and what such a time looks like, in lower case.
+ASKS_WHEN = (
+    r"^\W*(?:\w+\W+)??(?:wann|quand|cuándo|cuando|quando|wanneer|kiedy|kdy|когда|πότε|när|hvornår|når|متى|מתי)\b|"
+    r"\bne zaman\b|um wie ?viel uhr|quelle heure|qué hora|che ora|hoe laat|której godzin|во сколько|"
+    r"(?:welche[mnrs]?|welke|quel|quelle|qué|quale?|che) (?:tage?n?|datum|jahr|monat|dag|jaar|jour|date|année|mois|día|"
+    r"fecha|año|mes|giorno|data|anno|mese)\b|いつ|什么时候|什麼時候"
+)
+_NAMED = "|".join(form for form in FOREIGN_NAMES if form not in {"mars", "mart", "cuma", "luty", "mai", "mei", "maj"})
+TIME_ELSEWHERE = (
+    rf"|\b(?:{_NAMED})\b|\b\d\d?\.? (?:de )?(?:mars|mai|mei|maj|mart)\b|\b\d\d? ?h(?: ?\d\d)?\b|\b\d\d? uhr\b|"
+    r"\b\d\d?\.\d\d?\.(?!\d{3}\b)|\d月|\d[時时点點]"
+)
+
+
 def name_of(word: str) -> str:
-    """Return the whole name of a day of the week or month in lower case; any other word as it is."""
-    return _SHORT_DAYS.get(word) or _SHORT_MONTHS.get(word, word)
+    """Return the whole English name of a day of the week or month in lower case; any other word as it is."""
+    return _SHORT_DAYS.get(word) or _SHORT_MONTHS.get(word) or FOREIGN_NAMES.get(word, word)
 
 
 def written_in(text: str) -> Iterator[tuple[int, int]]:
@@ -61,7 +112,9 @@ def ranged_in(text: str) -> Iterator[tuple[int, Sequence[str]]]:
     """Yield where a range such as Mon-Fri or "April to October" begins in a text, and the names within it."""
     for begun, ranges, names in ((_DAY_BEGUN, _DAY_RANGE, DAY_NAMES), (MONTH_BEGUN, _MONTH_RANGE, MONTHS)):
         for match in ranges.finditer(text) if begun.search(text) else ():
-            first, last = (names.index(name_of(end[:3].lower())) for end in match.groups())
+            first, last = (
+                names.index(FOREIGN_NAMES.get(end.lower()) or name_of(end[:3].lower())) for end in match.groups()
+            )
             within = names[first : last + 1] if first <= last else names[first:] + names[: last + 1]
             is_week = names is DAY_NAMES and len(within) == 5 and not first
             yield match.start(), [*within, *(["weekday"] if is_week else [])]

@@ -9,6 +9,8 @@ A sentence counts as supported unless:
 What a sentence means is not understood: other words for a thing may be right or wrong.
 """
 
+# ruff: noqa: RUF001 - letters of many scripts look alike
+
 import re
 from bisect import bisect_right
 from collections.abc import Collection, Sequence
@@ -43,8 +45,10 @@ _PART = re.compile(r"[,;:]\s+(?!unless|except|without)|\s+but\s+")
 _LIMITS = re.compile(r"\b(?:no|not|never)\s+(more|less|fewer|later|earlier|longer|only|exceed|before|until)\w*")
 _DENIAL = re.compile(
     r"\b(?:not|no|never|nobody|nothing|none|neither|nor|without|cannot|unless|except|nowhere|hardly|non|exclud\w+|"
-    r"free of|for free)\b|n['’]t\b"  # noqa: RUF001
-    r"|\b(?:kein\w*|nicht|nie|niemals|ohne|pas|jamais|sans|nunca|sin|não|nem|non|mai|senza|niet|geen|nooit|zonder|inte)\b"
+    r"free of|for free)\b|n['’]t\b"
+    r"|\b(?:kein\w*|nicht|nie|niemals|ohne|pas|jamais|sans|nunca|sin|não|nem|non|mai|senza|niet|geen|nooit|zonder|inte|"
+    r"weder|aucune?|ningun[oa]?|ningún|nessun[oa]?|ikke|aldrig|bez|żad\w+|не|нет|без|ни|нельзя|никогда|δεν|μην?|χωρίς|"
+    r"değil|yok|لا|لم|لن|ليس|غير|بدون|לא|אין|אסור|ללא)\b"
 )
 #: Words that turn a sentence into its opposite if one stands for the other.
 _OPPOSITES = (
@@ -53,7 +57,13 @@ _OPPOSITES = (
     "optional; possible able, impossible unable; accept, reject refuse; enable, disable; first, last; "
     "encrypted, unencrypted; "
     "paid, unpaid; valid, invalid; lock, unlock; maximum, minimum; start, stop; left, right; up, down; safe, unsafe "
-    "dangerous; legal, illegal; visible, invisible"
+    "dangerous; legal, illegal; visible, invisible; "
+    "geöffnet offen, geschlossen; ouvert ouverte ouverts, fermé fermée fermés; abierto abierta, cerrado cerrada; "
+    "aperto aperta, chiuso chiusa; gesloten dicht, open; otwarty otwarta otwarte, zamknięty zamknięta zamknięte; "
+    "открыт открыта открыто, закрыт закрыта закрыто; erlaubt gestattet zulässig, verboten untersagt unzulässig; "
+    "autorisé autorisée permis, interdit interdite; permitido permitida, prohibido prohibida; permesso consentito, "
+    "vietato; toegestaan, verboden; dozwolone wolno, zabronione; разрешено разрешается, запрещено запрещается; "
+    "mindestens, höchstens; inkl inklusive, zzgl zuzüglich exkl exklusive; brutto, netto"
 )
 
 

@@ -5,7 +5,7 @@ contract 40. `needs_of` finds what a question names, and `facts_of` what a sente
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from functools import lru_cache
 from itertools import combinations, pairwise, takewhile
@@ -23,8 +23,8 @@ from svc_daemon.core.answers.readings import (
     code_of,
     label_of,
 )
-from svc_daemon.core.dates import DAY_NAMES, DOTTED_DATE, ISO_DATE, MONTHS
-from svc_daemon.core.text.languages import COMMON, guess_language
+from svc_daemon.core.dates import DAY_NAMES, DOTTED_DATE, FOREIGN_NAMES, ISO_DATE, MONTHS
+from svc_daemon.core.text.languages import COMMON, common_in, guess_language
 from svc_daemon.core.text.words import STOP_WORDS, stem_of, words_of
 
 _TITLE_WORD = re.compile(r"[^\W\d_]+")
@@ -131,7 +131,7 @@ def _numbers_in(reading: Reading) -> Iterator[tuple[int, Need]]:
             continue
         quantity = counted.get(at)
         word = _POSSESSIVE.sub("", token.text)
-        text = f"{token.sign}{word}"
+        text = _POSSESSIVE.sub("", reading.written[token.start : token.end])
         if iso := ISO_DATE.fullmatch(token.text):
             month, day = (iso[2], iso[3]) if iso[1] else (iso[5], iso[4])
             yield at, Need(text, "day", f"{int(month):02}-{int(day):02}")
@@ -161,7 +161,10 @@ def _names_in(reading: Reading) -> Iterator[tuple[int, Need]]:
     # In a title or in German, capitals don't show which words are names.
     is_title = len(plain) > 3 and all(token.text[0].isupper() for token in plain)
     has_verb = any(token.text in _VERBS for token in reading.tokens)
+    foreign: Mapping[str, str] = FOREIGN_NAMES if common_in(reading.text) else {}
     if (is_title and not has_verb) or lows & _GERMAN:
+        dated = ((at, foreign.get(token.low, "")) for at, token in enumerate(reading.tokens))
+        yield from ((at, Need(reading.tokens[at].text, "name", name)) for at, name in dated if name)
         return
     run: list[str] = []
     for at, token in enumerate([*reading.tokens, TextToken(".", "", len(reading.text), 0, ".")]):
@@ -171,6 +174,7 @@ def _names_in(reading: Reading) -> Iterator[tuple[int, Need]]:
         is_name = (
             word[:1].isupper()
             and not (token.is_code or (word == "I" and follows.islower()))
+            and not (at and token.low in UNITS and reading.tokens[at - 1].has_digit)
             and (word.lower() not in NO_NAMES or (bool(run) and len(word) == 1))
         )
         begins = follows[:1].isupper() and follows.isalpha() and not is_familiar(word)
@@ -187,8 +191,16 @@ def _names_in(reading: Reading) -> Iterator[tuple[int, Need]]:
             # "Hanna Berg's TSH" are two names.
             yield at + 1 - len(run), Need(" ".join(run), "name", " ".join(run).lower())
             run = []
-        elif not run and (token.low in _DATED or _is_month(token, reading.tokens[at - 1] if at else None, follows)):
-            yield at, Need(token.text, "name", token.low)
+        elif not run and (day := _dated_at(reading, at, follows, foreign)):
+            yield at, Need(token.text, "name", day)
+
+
+def _dated_at(reading: Reading, at: int, follows: str, foreign: Mapping[str, str]) -> str:
+    """Return the day of the week or the month that a token is, if any."""
+    if at == len(reading.tokens):
+        return ""
+    token, before = reading.tokens[at], reading.tokens[at - 1] if at else None
+    return foreign.get(token.low, token.low if token.low in _DATED or _is_month(token, before, follows) else "")
 
 
 def _is_month(token: TextToken, before: TextToken | None, follows: str) -> bool:

@@ -13,9 +13,17 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from svc_daemon.core.answers.passages import is_familiar
-from svc_daemon.core.answers.quantities import ORDER, UNITS, Bounds, Quantity, bounds_in
+from svc_daemon.core.answers.quantities import (
+    CURRENCIES,
+    NUMBER_WORDS,
+    ORDER,
+    UNITS,
+    Bounds,
+    Quantity,
+    bounds_in,
+    in_english,
+)
 from svc_daemon.core.dates import (
-    DAY_NAMES,
     ISO_DATE,
     MONTH_BEGUN,
     MONTH_NUMBERS,
@@ -25,15 +33,15 @@ from svc_daemon.core.dates import (
     ranged_in,
     written_in,
 )
-from svc_daemon.core.text.words import STOP_WORDS, parts_of, stem_of
+from svc_daemon.core.text.words import STOP_WORDS, pairs_of, parts_of, stem_of
 
 #: Dashes that mean the same before and between numbers.
 _DASHES = str.maketrans(dict.fromkeys("‐‑‒–—−﹣－", "-") | {"⁄": "/"})  # noqa: RUF001
 _MINUS = re.compile(r"\bminus (?=\d)", re.IGNORECASE)
 #: A minus is a sign only where nothing stands before it: 8-16 is a range.
 _TOKEN = re.compile(
-    r"(?P<sign>(?<![\w)\]%°])[-+])?(?P<word>[§$€£¥%‰#]|°[CFK]?|"
-    r"[^\W_]+(?:(?:['’](?=[^\W\d_])|[-./_]|(?<=\d):(?=\d)|(?<=\d),(?=\d{3}(?!\d)))[^\W_]+)*)"  # noqa: RUF001
+    r"(?P<sign>(?<![\w)\]%°])[-+])?(?P<word>[§$€£¥₽₺₴₹₩%‰#]|°[CFK]?|"
+    r"[^\W_]+(?:(?:['’](?=[^\W\d_])|(?!(?<=:\d\d)-\d\d?:\d)[-./_]|(?<=\d):(?=\d)|(?<=\d),(?=\d{3}(?!\d)))[^\W_]+)*)"  # noqa: RUF001
 )
 #: A longer token is no code.
 _LONGEST_CODE = 60
@@ -50,32 +58,17 @@ _NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
 #: A number with its unit or with the letters of a code, or the ends of a range.
 _GLUED = re.compile(r"(\d+(?:,\d{3})*(?:\.\d+)?)[-/]?([^\W\d_]+)")
 RANGE = re.compile(r"(\d+(?:\.\d+)?)-(\d+(?:\.\d+)?)")
-ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)", re.IGNORECASE)
+ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th|(?<=\b1)er)", re.IGNORECASE)
 #: The last letters and digits of a name such as `mix-p-12`.
 _CODE_END = re.compile(r"(?:^|[-./_])([^\W\d_]+)[-._]?(\d[^\W_]*(?:[-./:][^\W_]+)*)$")
 #: The version of a program: v3 or 3.x.
 _VERSION = re.compile(r"v(\d+)|(\d+)\.x")
 #: What is between a day and its month; "Jan: 10; Feb: 20" has no dates.
 _IN_DATE = re.compile(r"[\s.*_-]*(?:(?:of|de)\s+)?(?:the\s+)?")
-_WEEKDAYS = {f"{day}s": day for day in DAY_NAMES} | {day: f"{day}s" for day in DAY_NAMES}
-_SMALL = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-    "eighteen nineteen"
-)
-_TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
-_WORDS = {word: at for at, word in enumerate(_SMALL.split())} | {word: 20 + 10 * at for at, word in enumerate(_TENS)}
-#: Two to ten in German, French, Spanish, Italian and Dutch, but for those that are names or English words.
-_FOREIGN_NUMBERS = (
-    "zwei deux twee, drei trois tres tre drie, vier quatre cuatro quattro, fünf cinq cinco cinque vijf, "
-    "sechs seis zes, sieben siete sette zeven, acht huit ocho, neun neuf nueve nove negen, "
-    "zehn dix diez dieci tien"
-)
-_WORDS |= {word: at for at, words in enumerate(_FOREIGN_NUMBERS.split(","), 2) for word in words.split()}
 _SCALES = {"hundred": 100, "thousand": 1000, "million": 10**6}
 #: Words before a unit that stand for one of it.
 _SINGLE = frozenset(["a", "an", "each", "every", "per", "one"])
 _BEFORE_UNITS = frozenset(("working", "business", "calendar", "full", "whole", "consecutive", "square", "cubic"))
-_CURRENCIES = frozenset("$€£¥")
 #: Words between a label and its number, as in "contract no. 7".
 LINKS = frozenset(["no", "nr", "num", "number", "nummer", "numero", "número", "numéro", "#"])
 _LABELS = {
@@ -111,8 +104,9 @@ class Reading:
     """The particulars of a text."""
 
     def __init__(self, text: str) -> None:
-        folded = unicodedata.normalize("NFKC", text).translate(_DASHES) if not text.isascii() else text
-        self.text = _MINUS.sub("-", folded)
+        #: With one kind of dash; and the same text with its figures as in English, character by character.
+        self.written = _plain(text)
+        self.text = _plain(figured) if (figured := in_english(text)) != text else self.written
         self.low = self.text.lower()
 
     @cached_property
@@ -126,12 +120,12 @@ class Reading:
     def words(self) -> frozenset[str]:
         """Return the stems of the words. Compounds of capitalized words, such as North-East, are only found whole."""
         words = {*_COMPOUND.findall(self.text), *(word for name in parts_of(self.text) for word in name.split())}
-        found = set(map(stem_of, words))
+        found = set(map(stem_of, words)) | (set() if self.text.isascii() else pairs_of(self.text))
         for word in words:
             if not word.isalnum():
                 parts = _COMPOUNDED.split(word)
                 found |= set() if all(part[:1].isupper() for part in parts) else set(map(stem_of, parts))
-            elif len(word) < 5 and (name := name_of(word.lower())) != word.lower():
+            elif (name := name_of(word.lower())) != word.lower():
                 found.add(stem_of(name))
         found |= {stem_of(MONTHS[int(day[:2]) - 1]) for day in self.days}
         return frozenset(found | {stem_of(day) for _, day in self.ranged})
@@ -275,9 +269,9 @@ class Reading:
         while at < len(tokens):
             token, first = tokens[at], at
             at += 1
-            if token.text.isalpha() and token.low not in _WORDS and token.low not in _SCALES:
+            if token.text.isalpha() and token.low not in NUMBER_WORDS and token.low not in _SCALES:
                 continue
-            if token.low.partition("-")[0] in _WORDS or (token.low in _SCALES and first):
+            if token.low.partition("-")[0] in NUMBER_WORDS or (token.low in _SCALES and first):
                 value, at, unit = _spelled(tokens, first)
                 yield first, _on_clock(value, unit or self.unit_at(at))
             elif date := ISO_DATE.fullmatch(token.text):
@@ -287,8 +281,8 @@ class Reading:
                 yield from ((first, Quantity(Decimal(end), unit)) for end in ends.groups())
             elif token.has_digit and (value_unit := _split(token)):
                 before = tokens[first - 1].text if first else ""
-                currency = before if before in _CURRENCIES else UNITS.get(before.lower(), "")
-                unit = value_unit.unit or self.unit_at(at) or (currency if currency in _CURRENCIES else "")
+                currency = before if before in CURRENCIES else UNITS.get(before.lower(), "")
+                unit = value_unit.unit or self.unit_at(at) or (currency if currency in CURRENCIES else "")
                 if scale := _SCALES.get(tokens[at].low if at < len(tokens) else ""):
                     at += 1
                     yield first, Quantity(value_unit.value * scale, unit or self.unit_at(at))
@@ -309,6 +303,13 @@ class Reading:
                 UNITS.get(low := self.tokens[at + 1].low, low), unit
             )
         return unit
+
+
+def _plain(text: str) -> str:
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text).translate(_DASHES)
+        text = "".join(str(unicodedata.decimal(each, each)) for each in text)
+    return _MINUS.sub("-", text)
 
 
 def _on_clock(value: Decimal, unit: str) -> Quantity:
@@ -337,9 +338,9 @@ def _spelled(tokens: Sequence[TextToken], at: int) -> tuple[Decimal, int, str]:
     while at < len(tokens):
         parts = tokens[at].low.split("-")
         is_and = parts[0] == "and" and tokens[at - 1].low in _SCALES and at + 1 < len(tokens)
-        if is_and and tokens[at + 1].low.partition("-")[0] in _WORDS:
+        if is_and and tokens[at + 1].low.partition("-")[0] in NUMBER_WORDS:
             parts = []
-        elif parts[0] not in _WORDS and parts[0] not in _SCALES:
+        elif parts[0] not in NUMBER_WORDS and parts[0] not in _SCALES:
             break
         at += 1
         for word in parts:
@@ -349,7 +350,7 @@ def _spelled(tokens: Sequence[TextToken], at: int) -> tuple[Decimal, int, str]:
                 part = max(part, 1) * _SCALES[word]
                 value, part = (value + part, 0) if _SCALES[word] > 100 else (value, part)
             else:
-                part += _WORDS.get(word, 0)
+                part += NUMBER_WORDS.get(word, 0)
     return Decimal(value + part), at, ""
 
 

@@ -6,8 +6,11 @@ These stems are not those of the search index, which `languages` has. They are c
 import re
 import unicodedata
 from functools import lru_cache
+from itertools import pairwise
 
 _WORD = re.compile(r"\w+")
+#: Text of a script that sets no words apart.
+_UNSPACED = re.compile("[\u3005-\u3007\u3041-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3]{2,}")
 _CAMEL = re.compile(r"(?<![^\W_])[^\W\d_]*[a-z][A-Z]\w*")
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
@@ -91,6 +94,11 @@ def stem_of(word: str) -> str:
 def words_of(text: str) -> list[str]:
     """Split a text into words and numbers, in lower case."""
     return _WORD.findall(unicodedata.normalize("NFC", text).lower())
+
+
+def pairs_of(text: str) -> set[str]:
+    """Return each two characters that follow each other in Chinese, Japanese and Korean, as the search has them."""
+    return {one + other for run in _UNSPACED.findall(text) for one, other in pairwise(run)}
 
 
 def parts_of(text: str) -> list[str]:

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from svc_daemon.core.answers.quantities import Quantity, bounds_in
+from svc_daemon.core.answers.quantities import Quantity, bounds_in, in_english
 
 
 @pytest.mark.parametrize(
@@ -36,3 +36,30 @@ def test_a_range_has_what_it_says(text: str, inside: tuple[int, ...], outside: t
     bounds = list(bounds_in(text))
     for value, expected in [*((each, True) for each in inside), *((each, False) for each in outside)]:
         assert any(each.unit == "kg" and each.has(Quantity(Decimal(value), "kg")) for each in bounds) == expected, value
+
+
+@pytest.mark.parametrize(
+    ("text", "english"),
+    [
+        ("1.234,50 €, 8,5 kg and -18,5 °C", "1,234.50 €, 8.5 kg and -18.5 °C"),
+        ("1 745,50 und 1\u202f745 und 35 000 рублей", "1,745.50 und 1,745 und 35,000 рублей"),
+        ("1'234.50 CHF, 3.000 Euro, 1.234.567 Einwohner", "1,234.50 CHF, 3,000 Euro, 1,234,567 Einwohner"),
+        ("8,50-9,50 €; 0,125 mg", "8.50-9.50 €; 0.125 mg"),
+        ("10.00 - 18.30 Uhr", "10:00 - 18:30 Uhr"),
+        *(
+            (same, same)
+            for same in (
+                "1,234.50 and 1,234",
+                "12,5",
+                "a,22,13,80,6",
+                "2025-06-07,13:00,0.74,28.4,172,Una",
+                "Tel. 0341 123 456, 600 555 218",
+                "192.168.100.200, v1.234, 3.1.2",
+                "in 1990, 20 people in rooms 4, 5",
+            )
+        ),
+    ],
+)
+def test_figures_of_other_languages_are_read_as_in_english(text: str, english: str) -> None:
+    assert in_english(text) == english
+    assert len(english) == len(text)
