@@ -9,7 +9,7 @@ scores than prose.
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations
+from itertools import chain, combinations
 
 from svc_daemon.core.answers.candidates import Asked, Place, Scored
 from svc_daemon.core.answers.chances import Judge
@@ -18,6 +18,7 @@ from svc_daemon.core.answers.particulars import Need
 from svc_daemon.core.answers.passages import MANY, RARE, Citation, Passage, chance_of
 from svc_daemon.core.answers.statements import Statement, reading_of, statements_of
 from svc_daemon.core.answers.wanted import Wanted
+from svc_daemon.core.text.languages import without_asking
 from svc_daemon.core.text.sentences import cost_of, fences_of
 from svc_daemon.core.text.words import stem_of, words_of
 
@@ -38,6 +39,8 @@ FEW, SURE_OF_FEW = 2, 0.6
 #: The same if it names nothing and has no word that tells near-twins apart; and if the likeliest statement is also the
 #: one that shares the most words with it.
 SURE_OF_NAMELESS, SURE_OF_AGREED = 0.85, 0.3
+#: At least this in a question that isn't in English, for which fewer words are known.
+SURE_ELSEWHERE = 0.9
 #: A statement that says another value of one thing, or answers another part of the question, is quoted too if its
 #: chance is at least this fraction of the best one's.
 AS_SURE, SURE_OF_MORE = 0.1, 0.05
@@ -102,8 +105,8 @@ def quote_best(
         for one, other in combinations(chosen, 2)
     )
     unmatched = _unmatched(asked, chosen, lacked)
-    if unmatched and not asked.needs and differ:
-        # Near-twins, and the question's word that tells them apart is nowhere.
+    if asked.is_elsewhere or (unmatched and not asked.needs and differ):
+        # What it asks about isn't there, or a word that tells near-twins apart is nowhere.
         scored, chosen = chosen, []
     if not chosen:
         silent = QuotedAnswer(unmatched=unmatched, is_whole=False, nearest=tuple(related_to(asked, scored)))
@@ -174,6 +177,7 @@ def choose_surest(
         limit = SURE_OF_FEW if asked.needs and is_few else SURE
     else:
         limit = SURE_OF_AGREED if is_agreed else SURE_OF_NAMELESS
+    limit = max(limit, SURE_ELSEWHERE) if asked.forms else limit
     is_sure = sure >= limit and not has_rival
     return chosen if is_sure else [], ranked
 
@@ -279,7 +283,7 @@ def _unmatched(asked: Asked, chosen: Sequence[Scored], lacked: Sequence[Need]) -
     quoted = frozenset[str]().union(*(reading.words for each in chosen for reading in each.statement.scope))
     rare = [
         word
-        for word in words_of(asked.question)
+        for word in chain.from_iterable(map(without_asking, words_of(asked.question)))
         if word in asked.nowhere
         and chance_of(stem_of(word)) == RARE
         and not any(word in need.text.lower() for need in asked.needs)

@@ -1,8 +1,13 @@
 """Words that people use for each other when they ask: "boss" for "head", "how high" for "elevation"."""
 
-from functools import cache
+import re
+from collections.abc import Collection, Iterable
+from functools import cache, lru_cache
+from itertools import chain
 
-from svc_daemon.core.text.words import stem_of
+from svc_daemon.core.text.folding import fold
+from svc_daemon.core.text.languages import common_in, stem
+from svc_daemon.core.text.words import STOP_WORDS, stem_of, words_of
 
 #: Groups of such words, of everyday English. Some words are in several groups.
 _GROUPS = (
@@ -211,14 +216,66 @@ def _likes() -> dict[str, frozenset[str]]:
     likes: dict[str, frozenset[str]] = {}
     for group in _GROUPS.split(","):
         stems = frozenset(map(stem_of, group.split()))
-        for stem in stems:
-            likes[stem] = likes.get(stem, frozenset()) | stems
+        for each in stems:
+            likes[each] = likes.get(each, frozenset()) | stems
     return likes
 
 
 def likes_of(stem: str) -> frozenset[str]:
     """Return the stems of the words that people use for this one, and itself."""
     return _likes().get(stem, frozenset((stem,)))
+
+
+#: Languages whose words are joined to others: "Monatsmiete", "watertoevoer".
+_COMPOUNDING = frozenset(("da", "de", "fi", "hu", "nl", "no", "sv"))
+#: A shorter word is a part of too many others.
+_SHORTEST_PART = 5
+
+
+def forms_in(words: Collection[str], texts: Iterable[str], language: str) -> dict[str, frozenset[str]]:
+    """Return for the stem of each word the stems of its other forms that texts have, and of what is joined with it."""
+    having: dict[str, set[str]] = {}
+    for word in set(chain.from_iterable(map(words_of, texts))):
+        having.setdefault(_form_of(word, language), set()).add(stem_of(word))
+    forms: dict[str, frozenset[str]] = {}
+    for word in words:
+        form = _form_of(word, language)
+        found = set(having.get(form, ()))
+        if language in _COMPOUNDING and len(form) >= _SHORTEST_PART:
+            found.update(*(stems for other, stems in having.items() if other.endswith(form) or other.startswith(form)))
+        forms[stem_of(word)] = forms.get(stem_of(word), frozenset()) | found
+    return forms
+
+
+#: Less of such a question than this may be nowhere: how rare its words are isn't known.
+MOST_NOWHERE = 0.25
+#: Capitalized words within a sentence, and those that are nouns but name nothing.
+_NOUN = re.compile(r"(?<=[\w,;] )[A-ZÄÖÜ][\w-]+")
+_NO_NOUNS = frozenset(("herr", "herrn", "frau", "dr", "prozent", "uhr", "euro", "sie", "ihr", "ihre", "ihren", "ihnen"))
+#: The last letters by which two joined words are of one kind: "Igelgruppe" and "Fuchsgruppe".
+_KIND = 6
+
+
+def is_elsewhere(question: str, text: str, nowhere: Collection[str], language: str) -> bool:
+    """Return whether too much of a question in another language than English is nowhere in a text.
+
+    All nouns have capitals in German, so one that the text doesn't have, nor a part of it ("Beitrag" of Jahresbeitrag),
+    is what names a thing. Where the text has another of the kind, such as Igelgruppe for Fuchsgruppe, a part doesn't
+    count.
+    """
+    content = set(words_of(question)) - common_in(question) - STOP_WORDS
+    nouns = {noun.lower() for noun in _NOUN.findall(question) if language == "de"} - _NO_NOUNS
+    words = {word for word in words_of(text) if len(word) >= _SHORTEST_PART}
+    is_lost = False
+    for noun in nouns.intersection(nowhere):
+        parts = {word for word in words if noun.startswith(word) or noun.endswith(word)}
+        is_lost |= not parts or any(len(word) > _KIND and word.endswith(noun[-_KIND:]) for word in words - parts)
+    return is_lost or len(content.intersection(nowhere)) >= MOST_NOWHERE * max(1, len(content))
+
+
+@lru_cache(maxsize=2**14)
+def _form_of(word: str, language: str) -> str:
+    return fold(stem(word, language))
 
 
 def are_of_one_root(one: str, other: str) -> bool:

@@ -1,23 +1,29 @@
 """Questions: what a question names, what it asks for, and how much its other words weigh.
 
-What it asks for is a kind of amount or word, such as money, a day, an age or a person. Where some of the statements
-about what is named have one, the others don't answer.
+It may ask for a kind of amount, such as money or a day. If some statements on what is named have one, others are out.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from functools import cache, lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
-from svc_daemon.core.answers.likenesses import likes_of
+from svc_daemon.core.answers.likenesses import forms_in, is_elsewhere, likes_of
 from svc_daemon.core.answers.particulars import NO_NAMES, Need, is_alone, may_be_named, needs_of, told_by_titles
 from svc_daemon.core.answers.passages import RARE, Passage, chance_of, is_familiar
-from svc_daemon.core.answers.quantities import ORDER, UNITS, without_names
+from svc_daemon.core.answers.quantities import (
+    ASKED_UNITS,
+    ASKS_FOR_VALUE_ELSEWHERE,
+    COUNTS_ELSEWHERE,
+    ORDER,
+    UNITS,
+    without_names,
+)
 from svc_daemon.core.answers.readings import Reading, label_of
 from svc_daemon.core.answers.statements import Statement, reading_of
-from svc_daemon.core.dates import DAY_NAMES, MONTHS
-from svc_daemon.core.text.languages import common_in
+from svc_daemon.core.dates import ASKS_WHEN, DAY_NAMES, MONTHS, TIME_ELSEWHERE
+from svc_daemon.core.text.languages import common_in, language_of, without_asking
 from svc_daemon.core.text.words import STOP_WORDS, parts_of, stem_of, stems_of, words_of
 
 #: The weight of words in what a statement belongs to, compared to words in the statement itself.
@@ -34,32 +40,10 @@ OWN = 2.0
 MOST_NAMED = 32
 ASKING = frozenset(map(stem_of, ["show", "give", "list", "find", "name", "tell", "say", "please", "many", "much"]))
 
-_MONEY = r"price|\bcost(?:s|ing)?\b|fee\b|how much money|pay|charge|expensive|fare\b"
-_MONEY += (
-    r"|toll\b|budget|\brent\b|deposit|\bfine\b|penalty|\btax|salary|wage|\bkostet|preis\b|\bprix\b|precio|\bcuesta"
-)
-_MONEY += (
-    r"|combien coût|quanto costa|wat kost|\b(?:grand |invoice )?total of (?:the )?(?:invoice|bill|order|quote|offer)\b"
-)
 #: What asks for money, too, unless it says what else it asks for.
 _HOW_MUCH = re.compile(
     r"how much (?:is|are|was|were|does|do|did)\b"
     r"(?!.*\b(?:weigh|carry|hold|contain|use|consume|produce|need|lift|draw)\b)"
-)
-_DURATION = r"how long|duration|how soon|how quick|how often|interval|how late"
-_DURATION += r"|wie lange|combien de temps|cuánto tiempo|quanto tempo|hoe lang"
-#: Questions for an amount, what it is called, and the units of which an answer has one.
-_ASKED_UNITS = (
-    (_MONEY, "price", "€ $ £ ¥ cent"),
-    (_DURATION, "duration", "s min h day week month quarter year night"),
-    (r"how heavy|weigh", "weight", "kg g mg tonne"),
-    (r"how (?:high|tall|deep|wide|far|long)|height|distance", "height", "m cm mm km mile foot inch"),
-    (r"how (?:hot|cold|warm)|temperature", "temperature", "° °c °f"),
-    (r"pressure", "pressure", "bar psi pa kpa hpa"),
-    (r"percent|per cent|what share|\bshare of\b|discount|interest rate|humidity|\bcontent\b", "percent", "% g mg ppm"),
-    (r"how fast|\bspeed\b|velocity", "speed", "km/h mph m/s knot rpm"),
-    (r"(?:motor|engine|output|rated) power|wattage|power (?:rating|output|consumption)", "power", "w kw hp"),
-    (r"\b(?:increase|decrease|rise|raise)d?\b", "increase", "% € $ £ ¥ cent"),
 )
 _COLOURS = "red orange yellow green blue purple violet pink brown black white gr[ae]y beige silver gold(?:en)?"
 _DAY_FORMS = "|".join(f"{day}s?" for day in DAY_NAMES)
@@ -70,13 +54,13 @@ _TIME = rf"\b\d\d?:\d\d\b|\b(?:{_DAY_FORMS}|weekdays?|weekends?|daily|mon|tue|we
 _TIME += r"|\b\d\d?(?:[.:]\d\d)? ?(?:[-–]|to|until) ?\d\d?(?:[.:]\d\d)?(?![\w-])"  # noqa: RUF001
 _TIME += rf"|\b(?:{_MONTH_FORMS})\b|\bnoon\b|\bmidnight\b|\d ?[ap]\.?m\b|\bo'clock\b|\b\d\d?\.\d\d (?:h|uhr)\b"
 _TIME += r"|\b\d\d?(?:st|nd|rd|th) (?:day|of (?:the|each|every|a|any))\b"
-_TIME += r"|\b(?:first|second|third|fourth|fifth|sixth|seventh|last) (?:day|week|month|year)\b"
+_TIME += r"|\b(?:first|second|third|fourth|fifth|sixth|seventh|last) (?:day|week|month|year)\b" + TIME_ELSEWHERE
 _LONGER = r"\b(?:under|over|below|above|(?:younger|older) than|from|least)"
 _AGE = rf"\d+[- ]years?\b|\d+ months old|{_LONGER} \d+\b(?! ?(?:[°%€£$]|[a-z]{{1,3}}\b))"
 _AGE += r"|\b(?:aged?|ages) (?:of )?\d"
 _ASKS_FOR_TIME = r"^\W*(?:\w+\W+){0,2}?when\b|\bwhen (?:is|are|was|were|do|does|did|will|can|must|should|has|have)\b"
 _ASKS_FOR_TIME += r"|what time|(?:what|which) (?:date|day|month|year|weekday)|\bdate\b|\bdeadline\b"
-_ASKS_FOR_TIME += r"|\b(?:day|time) (?:and|of)\b|\b(?:opening|visiting|office|business) (?:hours|times)\b"
+_ASKS_FOR_TIME += r"|\b(?:day|time) (?:and|of)\b|\b(?:opening|visiting|office|business) (?:hours|times)\b|" + ASKS_WHEN
 _ASKS_FOR_VERSION = r"(?:which|what) (?:\w+ )?(?:version|release|firmware|build)\b"
 _ASKS_FOR_VERSION += r"|\b(?:version|release) (?:that|which|when|did|has|had)\b"
 _PHONE = r"(?<!\d)(?!\d{4}-\d\d-)\+?\d[\d ()/-]{5,}\d|\b\d{3}\.\d{3}\.\d{4}\b|\b\d\d(?:\.\d\d){4}\b"
@@ -95,7 +79,7 @@ _ASKED_SHAPES = (
     (r"e-?mail(?: address| of\b|\W*$)", "mail", "@"),
 )
 _COUNTS = re.compile(
-    r"\b(?:(?:how many|(?:^|(?:the|total) )number of|wie viele?|combien de|cuánt[oa]s) (\w+)|how much (\w+)|"
+    rf"\b(?:(?:how many|(?:^|(?:the|total) )number of) (\w+)|{COUNTS_ELSEWHERE}|how much (\w+)|"
     # "Exit code 11" and "the code ISK" name something.
     r"(number|code|id|serial|address|ip|pin)\b(?!\W+[\w-]*\d| \w+\W*$))"
 )
@@ -112,7 +96,9 @@ _TWO_PARTS = re.compile(
 )
 #: Words that begin a question; what begins otherwise may say what it is about before it asks.
 _BEGINS = re.compile(r"\W*(?:and |so )?(?:wh(?:at|o|en|ere|ich|y)|how|is|are|was|were|do|does|did|can|may|must)\b")
-_ASKS_NO_AMOUNT = re.compile(r"\W*(?:and |so )?(?:who|whom|whose|why|what reason|warum|pourquoi|wer|qui|quién|chi)\b")
+_ASKS_NO_AMOUNT = re.compile(
+    r"\W*(?:and |so )?(?:who|whom|whose|why|what reason|warum|pourquoi|wer|qui|quién|chi|perché|waarom|por qué)\b"
+)
 _ORDINALS = "|".join(ORDER)
 _NO_AMOUNT = re.compile(r"\b(?:no|none|nothing|never|free(?!-))\b", re.IGNORECASE)
 _SOME_AMOUNT = re.compile(rf"(?<![\w-])\d|{_NO_AMOUNT.pattern}", re.IGNORECASE)
@@ -130,6 +116,7 @@ _STRICT = frozenset(("mail", "phone", "iban", "birth"))
 _ASKS_FOR_VALUE = re.compile(
     r"\W*(?:(?:in|on|at|by|for|to|from|and) )?"
     r"(?:who|whom|whose|when|where|which|how (?:many|much|long|often|old|far|late|soon)|what (?:time|date|day|year))\b"
+    f"|{ASKS_FOR_VALUE_ELSEWHERE}"
 )
 
 
@@ -173,17 +160,18 @@ class Measure(NamedTuple):
 @lru_cache(maxsize=256)
 def measure_of(question: str) -> Measure | None:
     """Return the kind of amount that a question, in lower case, asks for, if it does."""
-    found = [(name, units) for pattern, name, units in _ASKED_UNITS if re.search(pattern, question)]
+    found = [(name, units) for pattern, name, units in ASKED_UNITS if re.search(pattern, question)]
     shapes = [(name, shape) for pattern, name, shape in _ASKED_SHAPES if re.search(pattern, question)]
     strict = [(name, shape) for name, shape in shapes if name in _STRICT]
     shapes = strict or shapes
-    if strict or question.startswith("when"):
+    if strict or question.startswith("when") or re.match(ASKS_WHEN, question):
         found = []
     counts = _COUNTS.search(question)
-    named = (counts[1] or counts[2] or counts[3]) if counts else ""
-    is_counted = counts and (counts[1] or not (found or shapes) or named in UNITS)
+    many = (counts[1] or counts[2]) if counts else ""
+    named = (many or counts[3] or counts[4]) if counts else ""
+    is_counted = counts and (many or not (found or shapes) or named in UNITS)
     counted = named if is_counted and named not in STOP_WORDS else ""
-    if counts and counts[1] and counted:
+    if many and counted:
         found, shapes = [], []
     if UNITS.get(counted):
         found, shapes, counted = [("", UNITS[counted])], [], ""
@@ -192,7 +180,7 @@ def measure_of(question: str) -> Measure | None:
     parts = _TWO_PARTS.search(question)
     is_two = parts and (parts[0][0] != "," or _BEGINS.match(question))
     if not (found or shapes or counted) and _HOW_MUCH.search(question):
-        found = [_ASKED_UNITS[0][1:]]
+        found = [ASKED_UNITS[0][1:]]
     if not (found or shapes or counted) or is_two:
         return None
     names = (*(name for name, _ in (*found, *shapes) if name),)
@@ -215,42 +203,55 @@ class Question:
         self.question = question.lower()
         text = "\n".join(part for passage in passages for part in (*passage.chunk.headings, passage.text))
         needs = [each for each in needs_of(question) or needs_of(searched) if may_be_named(each, text)][:MOST_NAMED]
-        self.nowhere = _nowhere(self.question, " ".join((text, *(passage.title for passage in passages))))
+        language = language_of(question, text)
+        #: For words in another language than English, their other forms that the passages have.
+        self.forms = forms_in(words_of(f"{question} {searched}"), [text], language) if language else {}
+        nowhere = _nowhere(self.question, "\n".join((text, *(each.title for each in passages))))
+        self.nowhere = frozenset(word for word in nowhere if not self.forms.get(stem_of(word)))
         self.needs = needs + _names_known(question, needs, text) + _variants(question, needs, self.nowhere)
         #: Whether the title of the best passage has a near-twin, or words of the question tell one from its twins.
         self.has_twins, self.told = told_by_titles(question, self.needs, [each.title for each in passages])
         named_texts = [part for each in passages for part in (each.title, *each.chunk.headings, each.text)]
         whole = _NO_WORDS.sub(" ", "\n".join(named_texts).lower())
         names = (need for need in self.needs if need.kind == "name" and not self.goes_on(need, whole))
+        #: Whether a question in another language names nothing but days, and too much of it is nowhere.
+        is_vague = bool(language) and all(each.value in (*DAY_NAMES, *MONTHS) for each in self.needs)
+        self.is_elsewhere = is_vague and is_elsewhere(question, text, self.nowhere, language)
         self.alone = frozenset(need for need in names if any(is_alone(need.text, part) for part in named_texts))
         self.groups = [[need for need in self.needs if need.group == group] for group in {n.group for n in self.needs}]
         own = stems_of(question)
         named = {stem_of(word) for need in self.needs for word in words_of(need.text)}
-        if self.needs:
-            asked = (own or stems_of(searched)) - named - ASKING - set(map(stem_of, common_in(self.question)))
-            # In "how much is gas in zone Harbour", the zone only says what Harbour is.
-            kinds = (re.finditer(rf"(\w+)\W+{re.escape(need.text)}", question) for need in needs)
-            kind = {label_of(match[1]) for found in kinds for match in found if is_familiar(match[1])}
-            kind |= {label_of(match[1]) for match in _LABELLED.finditer(question)}
-            asked = asked - kind or asked
-            asked |= {stem_of(word) for pattern, word in _BOUNDS if re.search(pattern, self.question)}
-            self.weights: Mapping[str, float] = {stem: 1 / chance_of(stem) ** 0.25 for stem in sorted(asked)}
-        else:
-            # A word of the question that no passage contains has no weight.
-            found = {stem_of(word): weight for passage in passages for word, weight in passage.weights.items()}
-            weights = found or dict.fromkeys(stems_of(searched), 1.0)
-            self.weights = {stem: weight * (OWN if stem in own else 1.0) for stem, weight in weights.items()}
+        self.weights = self._weigh(question, searched, passages, named)
         self.measure = measure_of(self.question)
         self.measure_weight = MEASURE_SHARE / RARE**0.25 if self.measure and self.needs else 0.0
         self.total = sum(self.weights.values()) + self.measure_weight
         self.words = frozenset(own | named)
-        #: The words of a text that count.
-        counting = frozenset[str]().union(*map(likes_of, self.words | self.weights.keys()))
+        counting = frozenset[str]().union(*map(self.likes_of, self.words | self.weights.keys()))
         counting |= self.measure.names if self.measure else frozenset()
         self.counting = cache(lambda text: reading_of(text).words & counting)
-        #: Its numbers, and its codes as a whole: "edition 2024" isn't a number of days in 2024.
+        #: Its numbers and codes: "edition 2024" isn't a number of days in 2024.
         bare = [re.sub(r"^(\D*\s)?\W*(v(?=\d))?", "", each.text) for each in self.needs if re.search(r"\d", each.text)]
         self.numbers = re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, bare))})(?![\w-])") if bare else None
+
+    def _weigh(self, question: str, searched: str, passages: Sequence[Passage], named: Set[str]) -> Mapping[str, float]:
+        own = stems_of(question)
+        if self.needs:
+            asked = (own or stems_of(searched)) - named - ASKING - set(map(stem_of, common_in(self.question)))
+            # In "how much is gas in zone Harbour", the zone only says what Harbour is.
+            kinds = (re.finditer(rf"(\w+)\W+{re.escape(need.text)}", question) for need in self.needs)
+            kind = {label_of(match[1]) for found in kinds for match in found if is_familiar(match[1])}
+            kind |= {label_of(match[1]) for match in _LABELLED.finditer(question)}
+            asked = asked - kind or asked
+            asked |= {stem_of(word) for pattern, word in _BOUNDS if re.search(pattern, self.question)}
+            return {stem: 1 / chance_of(stem) ** 0.25 for stem in sorted(asked)}
+        # A word of the question that no passage contains has no weight.
+        found = {stem_of(word): weight for passage in passages for word, weight in passage.weights.items()}
+        weights = found or dict.fromkeys(stems_of(searched), 1.0)
+        return {stem: weight * (OWN if stem in own else 1.0) for stem, weight in weights.items()}
+
+    def likes_of(self, stem: str) -> frozenset[str]:
+        """Return the stems of the words that people use for one of the question's, and of its forms."""
+        return likes_of(stem) | self.forms.get(stem, frozenset())
 
     @property
     def asks_for_value(self) -> bool:
@@ -307,7 +308,7 @@ class Question:
         shares = (1.0, HEAD_SHARE if self.needs else CONTEXT_SHARE, CONTEXT_SHARE)
         best = like = 0.0
         for share, place in zip(shares, places, strict=True):
-            if place and share > best and stem in place:
+            if place and share > best and (stem in place or not self.forms.get(stem, frozenset()).isdisjoint(place)):
                 best = share
             if place and share > like and self.needs and not likes_of(stem).isdisjoint(place):
                 like = share
@@ -360,7 +361,8 @@ def _nowhere(question: str, text: str) -> frozenset[str]:
     text = " ".join((text, *parts_of(text))).lower()
     stems = set(map(stem_of, set(words_of(text))))
     common = STOP_WORDS | common_in(question)
-    words = (word for word in words_of(question) if word.isalpha() and len(word) > 1 and word not in common)
+    asked = (part for word in words_of(question) for part in without_asking(word))
+    words = (word for word in asked if word.isalpha() and len(word) > 1 and word not in common)
     # Some languages don't part words by spaces.
     words = (word for word in words if word.isascii() or word not in text)
     return frozenset(word for word in words if likes_of(stem_of(word)).isdisjoint(stems))

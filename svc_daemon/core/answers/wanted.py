@@ -118,7 +118,7 @@ class Wanted:
         self.content = [stem for stem in dict.fromkeys(counting) if stem not in _TITLE_STEMS]
         self.needs = asked.needs
         self._ask(question, is_measured=asked.measure is not None)
-        self.likes = {stem: likes_of(stem) for stem in self.content}
+        self.likes = {stem: asked.likes_of(stem) for stem in self.content}
         begin = _ASKS.match(question)
         self.is_who = _ASKS_WHO.search(question) is not None
         how = begin[1].split()[1:] if begin and begin[1].startswith("how ") else []

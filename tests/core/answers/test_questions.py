@@ -4,9 +4,11 @@ import pytest
 
 from svc_daemon.core.answers.candidates import Asked
 from svc_daemon.core.answers.extractive_answers import quote_best
+from svc_daemon.core.answers.likenesses import forms_in
 from svc_daemon.core.answers.passages import Passage
 from svc_daemon.core.answers.questions import MOST_NAMED, measure_of
 from svc_daemon.core.answers.readings import Reading
+from svc_daemon.core.text.words import stem_of
 from tests.core.answers.passages import passage
 from tests.limits import cpu_limit_s
 
@@ -46,6 +48,7 @@ PROBES = passage(
     "- `span` \u2013 how long a probe lasts. Default: `3s`.\n- `span_late` \u2013 the same after noon. Default: `9s`.",
     title="probe-options-v4.md",
 )
+CLUB_FEE = "Der Beitrag für Erwachsene im alten Kegelclub Nordend beträgt 48 Euro."
 MOTOR = passage("Drum speed\n: 40 \u2013 900 rpm\n\nDrum motor\n: 2.2 kW", title="Mill 3", headings=("Mill 3",))
 HALL = passage("Main hall, 2 Moss Road\n\nHorn lessons: 8.30 to 11.00 daily. A pupil may bring a guest.", title="Arvo")
 TERMS = passage("Kredit: 15,75 % im Jahr.", title="Konto 7")
@@ -290,7 +293,7 @@ def test_what_is_about_another_thing_does_not_answer(read: Passage, question: st
     assert (found.pieces, found.is_whole) == ((), False)
 
 
-@pytest.mark.parametrize(("question", "missing"), [("駐車場の料金", ()), ("図書館の料金", ("図書館の料金",))])
+@pytest.mark.parametrize(("question", "missing"), [("駐車場の料金", ()), ("図書館の料金", ("図書館",))])
 def test_words_without_spaces_between_are_found_within_others(question: str, missing: tuple[str, ...]) -> None:
     read = passage("駐車場の料金は一時間三百円です。", title="park")
     assert quote_best(question, question, [read]).unmatched == missing
@@ -317,3 +320,22 @@ def test_jan_is_a_month_only_where_a_date_is(text: str, has_date: bool) -> None:
     measure = measure_of("when is the review?")
     assert measure is not None
     assert measure.share_in(Reading(text), Reading("")) == float(has_date)
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "answered"),
+    [
+        ("Wann holt man Kinder der Igelgruppe ab?", "Kinder der Igelgruppe holt man bis 16:15 Uhr.", True),
+        ("Wann holt man Kinder der Fuchsgruppe ab?", "Kinder der Igelgruppe holt man bis 16:15 Uhr.", False),
+        ("Wie hoch ist der Jahresbeitrag für Erwachsene im alten Kegelclub Nordend?", CLUB_FEE, True),
+        ("Wie hoch ist der Mietzins für Erwachsene im alten Kegelclub Nordend?", CLUB_FEE, False),
+    ],
+)
+def test_a_german_question_about_a_noun_that_is_nowhere_has_no_answer(question: str, text: str, answered: bool) -> None:
+    assert bool(quote_best(question, question, [passage(text)]).pieces) is answered
+
+
+def test_other_forms_and_compounds_of_a_word_are_found_in_its_language() -> None:
+    found = {stem_of("jahresbeitrag"), stem_of("beiträge")}
+    assert forms_in(["beitrag"], ["Jahresbeitrag und Beiträge"], "de") == {stem_of("beitrag"): found}
+    assert forms_in(["beitrag"], ["Jahresbeitrag"], "fr") == {stem_of("beitrag"): frozenset()}
