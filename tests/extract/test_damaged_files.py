@@ -7,6 +7,7 @@ import zipfile
 import pytest
 
 from svc_daemon.extract.documents import ExtractionFailed
+from svc_daemon.extract.formats.open_xml.sheets.cells import text_of
 from tests import samples
 from tests.extract import opendocuments
 from tests.extract.compounds import make_doc, make_msg, make_ppt
@@ -15,6 +16,7 @@ from tests.extract.pdfs import field, lines, make_page, note
 from tests.extract.readings import read
 from tests.extract.test_pdf import LEFT, RIGHT, in_rows
 from tests.extract.test_rtf import HEAD
+from tests.limits import cpu_limit_s
 
 _PIECES = [
     *b'-1 999999999999 & < " 1e999 </w:tbl> <w:p> </v> ;;'.split(),
@@ -94,3 +96,28 @@ def test_changed_bytes_end_with_text_or_a_reason(name: str) -> None:
         for _ in range(chance.randrange(1, 9)):
             changed[chance.randrange(first, len(data))] = chance.randrange(256)
         is_read(bytes(changed), name)
+
+
+_FRAMES = (
+    b"Content-Type: multipart/related; boundary=b\n\n--b\nContent-Type: text/html\n\n%s\n--b\nContent-Type: text/html\n"
+    b"Content-ID: <a>\n\n<p>Tea</p>\n--b--\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("a.enex", b"<en-export><note><content><![CDATA[%s]]></content></note></en-export>" % (b"<en-crypt " * 60_000)),
+        ("a.vcf", b"BEGIN:VCARD\nFN:Tea\n%s\nEND:VCARD\n" % (b";QUOTED-PRINTABLE" * 30_000)),
+        ("a.mbox", b"From a@b.example Mon Jan  1 00:00:00 2024\nSubject: Tea\n\nFrom %s\n\1" % (b"11:11 " * 60_000)),
+        ("a.mhtml", _FRAMES % (b"<iframe " * 60_000)),
+    ],
+)
+def test_what_never_ends_costs_linear_time(name: str, data: bytes) -> None:
+    with cpu_limit_s(3):
+        is_read(data, name)
+
+
+def test_runs_of_a_string_that_never_end_cost_linear_time() -> None:
+    with cpu_limit_s(3):
+        assert text_of(b"<r>" * 60_000 + b"<strike/><t>Tea</t>", []) == "Tea"

@@ -104,7 +104,7 @@ _ODF_FILE = re.compile(
 )
 #: The beginning of a spreadsheet that Excel 2003 wrote in XML.
 _EXCEL_XML = re.compile(
-    rb"\s*(?:\xef\xbb\xbf)?\s*<\?xml\s.*?<(?:\w+:)?Workbook\s[^>]*urn:schemas-microsoft-com:office:spreadsheet",
+    rb"\s*(?:\xef\xbb\xbf)?\s*<\?xml\s.*?<(?:\w+:)?Workbook\s[^<>]*urn:schemas-microsoft-com:office:spreadsheet",
     re.DOTALL,
 )
 #: Media types of binary files. A file that contains text never gets one of these types, or one that begins as in

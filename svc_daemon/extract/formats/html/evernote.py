@@ -2,29 +2,20 @@
 
 import re
 
-from lxml import etree
-
 from svc_daemon.core.text.chunking import Document
-from svc_daemon.extract import documents
-from svc_daemon.extract.archives import check_entities
 from svc_daemon.extract.builders import FlowDocument, one_line
-from svc_daemon.extract.formats import Given
+from svc_daemon.extract.formats import Given, xml_files
 from svc_daemon.extract.formats.html.html import add_markup
 
-_TASK = re.compile(r"<en-todo\b([^>]*)>")
+_TASK = re.compile(r"<en-todo\b([^<>]*)>")
 _PROLOGUE = re.compile(r"\A\s*(?:<\?xml[^>]*>\s*)?(?:<!DOCTYPE[^>]*>)?")
 #: Text with a password.
-_ENCRYPTED = re.compile(r"<en-crypt\b.*?</en-crypt>", re.DOTALL)
+_ENCRYPTED = re.compile(r"<en-crypt\b[^<]*</en-crypt>")
 
 
 def read(given: Given) -> Document:
     """Read the notes. Raises ExtractionFailed if the XML is damaged."""
-    check_entities([given.data])
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=True)
-    try:
-        root = etree.fromstring(given.data, parser)
-    except etree.XMLSyntaxError as error:
-        raise documents.unreadable("The export is damaged: its XML can't be read.") from error
+    root = xml_files.parse(given.data, "The export is damaged: its XML can't be read.")
     flow = FlowDocument()
     for note in root.iter("note"):
         title = one_line(note.findtext("title") or "")

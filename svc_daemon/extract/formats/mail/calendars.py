@@ -20,7 +20,8 @@ _LINE = re.compile(r'(?:[\w-]+\.)?([A-Za-z][\w-]*)((?:;(?:"[^"]*"|[^":;])*)*):(.
 _PARAMETER = re.compile(r';([\w-]+)(?:=((?:"[^"]*"|[^";])*))?')
 #: A line of vCard 2.1 with `quoted-printable` goes on after a `=`.
 _PRINTABLE = re.compile(
-    rb"^[^:\r\n]*;(?:ENCODING=)?QUOTED-PRINTABLE[^:\r\n]*:(?:[^\r\n]*=\r?\n)*[^\r\n]*", re.IGNORECASE | re.MULTILINE
+    rb"^(?=[^:\r\n]*;(?:ENCODING=)?QUOTED-PRINTABLE)[^:\r\n]*+:(?:[^\r\n]*=\r?\n)*[^\r\n]*",
+    re.IGNORECASE | re.MULTILINE,
 )
 _SOFT_END = re.compile(rb"=\r?\n")
 _ESCAPED = re.compile(r"\\([\\,;nN:])")

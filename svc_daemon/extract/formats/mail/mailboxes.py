@@ -13,7 +13,7 @@ from svc_daemon.extract.formats.mail import mails
 from svc_daemon.extract.formats.text.texts import read_text
 
 #: The line before each mail: `From`, an address and the time. A blank line is before it; a header or a text follows.
-_BEGIN = re.compile(rb"(?:\A|(?<=\n\n)|(?<=\n\r\n))From [^\n]*\d\d:\d\d[^\n]*\n(?=[!-9;-~]{1,76}:|\r?\n)")
+_BEGIN = re.compile(rb"(?:\A|(?<=\n\n)|(?<=\n\r\n))From (?=[^\n]*\d\d:\d\d)[^\n]*+\n(?=[!-9;-~]{1,76}:|\r?\n)")
 #: A line of a text that would look like it has one more mark of a quotation.
 _QUOTED = re.compile(rb"^>(?=>*From )", re.MULTILINE)
 #: Thunderbird marks what it has deleted, and removes it later.

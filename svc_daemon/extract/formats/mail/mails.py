@@ -277,7 +277,7 @@ def is_frame(part: "Message[Any, Any]", beside: Sequence["Message[Any, Any]"]) -
     pages = [each for each in beside if each is not part and each.get_content_type() == "text/html"]
     if not sources or part.get_content_type() != "text/html" or len(pages) > _MOST_FRAMES:
         return False
-    frame = re.compile(rb"<i?frame\b[^>]*[\"'=](?:" + b"|".join(sources) + rb")[\"'\s>]", re.IGNORECASE)
+    frame = re.compile(rb"<i?frame\b[^<>]*[\"'=](?:" + b"|".join(sources) + rb")[\"'\s>]", re.IGNORECASE)
     return any(frame.search(part_bytes(page)) for page in pages)
 
 

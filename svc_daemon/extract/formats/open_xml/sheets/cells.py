@@ -31,7 +31,7 @@ _READING = re.compile(rb"<(?:\w+:)?(?:rPh|phoneticPr)(?=[\s/>]).*?(?:</(?:\w+:)?
 _TEXT = re.compile(rb"<(?:\w+:)?t(?:\s[^>]*)?>([^<]*)<", re.DOTALL)
 _STRING = re.compile(rb"<(?:\w+:)?si(?:\s[^>]*)?(?:/>|>(.*?)</(?:\w+:)?si>)", re.DOTALL)
 #: A run of a string that has looks of its own, and those that count here.
-_RUN = re.compile(rb"<(?:\w+:)?r>.*?</(?:\w+:)?r>", re.DOTALL)
+_RUN = re.compile(rb"<(?:\w+:)?r>(?>(?:[^<]|<(?!/?(?:\w+:)?r>))*)</(?:\w+:)?r>")
 _STRIKE = re.compile(rb"""<(?:\w+:)?strike(?:\s+val\s*=\s*["'](?:1|true)["'])?\s*/>""")
 _ESCAPE = re.compile("_x([0-9A-Fa-f]{4})_")
 _COMMENT, _CDATA = re.compile(rb"<!--.*?-->", re.DOTALL), re.compile(rb"<!\[CDATA\[(.*?)\]\]>", re.DOTALL)

@@ -6,9 +6,8 @@ from lxml import etree
 
 from svc_daemon.core.text.chunking import Document
 from svc_daemon.extract import documents
-from svc_daemon.extract.archives import check_entities
 from svc_daemon.extract.builders import FlowDocument, one_line
-from svc_daemon.extract.formats import Given
+from svc_daemon.extract.formats import Given, xml_files
 from svc_daemon.extract.formats.open_xml.number_formats import compile_format
 from svc_daemon.extract.formats.open_xml.sheets.cells import SheetRow, column_letters
 from svc_daemon.extract.formats.open_xml.sheets.notes import Comment
@@ -30,12 +29,7 @@ _MOST_ROWS, _MOST_COLUMNS = 1_048_576, 16_384
 
 def read(given: Given) -> Document:
     """Read each sheet as a page. Raises ExtractionFailed if the XML is damaged."""
-    check_entities([given.data])
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=True)
-    try:
-        root = etree.fromstring(given.data, parser)
-    except etree.XMLSyntaxError as error:
-        raise documents.unreadable("The spreadsheet is damaged: its XML can't be read.") from error
+    root = xml_files.parse(given.data, "The spreadsheet is damaged: its XML can't be read.")
     formats: dict[str, str] = {}
     for style in root.iter(f"{_SPREADSHEET}Style"):
         code = style.find(f"{_SPREADSHEET}NumberFormat")
