@@ -182,10 +182,12 @@ def plan_import(manifest: ExportManifest, known: Sequence[JsonMapping], *, as_ne
     # Pair the entries with sources in the bucket: first sources equal in every field, then sources equal in
     # title and bytes.
     pairs: dict[int, JsonMapping] = {}
-    for is_pair in (_is_equal, lambda *_: True):
+    for compared in (("filename", "content_type", "tags", "metadata"), ()):
         for place, entry in enumerate(entries):
             candidates = here[_identity(entry)] if place not in pairs else []
-            found = next((source for source in candidates if is_pair(entry, source)), None)
+            names = [name for name in compared if hasattr(entry, name)]
+            alike = (each for each in candidates if all(getattr(entry, name) == each[name] for name in names))
+            found = next(alike, None)
             if found is not None:
                 candidates.remove(found)
                 pairs[place] = found
@@ -216,11 +218,6 @@ def _identity_in_bucket(source: JsonMapping) -> Hashable:
     if source["type"] != "qa":
         return source["title"], source["sha256"]
     return source["question"], source["answer"], *source["alternate_questions"]
-
-
-def _is_equal(entry: Entry, source: JsonMapping) -> bool:
-    names = ("filename", "content_type", "tags", "metadata")
-    return all(getattr(entry, name) == source[name] for name in names if hasattr(entry, name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

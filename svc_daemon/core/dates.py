@@ -73,6 +73,20 @@ _MONTH_RANGE = re.compile(rf"\b({_MONTH})(?: {_NUMBER})?{_TO}(?:{_NUMBER} )?({_M
 #: A month as in the name of a file, `2024-04`.
 _YEAR_MONTH = re.compile(r"(?<!\d)(?<!\d-)(?:19|20)\d\d[-_](0[1-9]|1[0-2])(?![\w-])")
 
+#: A date of numbers, with the day or the month first.
+_NUMBERED = re.compile(r"(0?[1-9]|[12]\d|3[01])([./])(0?[1-9]|[12]\d|3[01])\2(\d{4}|(?<=\d\d.\d\d.)\d\d)")
+#: A year of two digits from here on is of the last century.
+_LAST_CENTURY = 70
+_YEAR = re.compile(r"[12]\d(?<!\d..)\d\d(?!\d)")
+#: A day and a month before a year, or these two the other way round.
+_DAY_MONTH = re.compile(
+    r"(?<!\w)(\d{1,2})(?:st|nd|rd|th|er|\.|º)?[\s/-](?:of\s|de\s)?([^\W\d_]{3,12})\.?,?(?:\sdel?)?[\s/-]\Z",
+    re.IGNORECASE,
+)
+_MONTH_DAY = re.compile(r"(?<!\w)([^\W\d_]{3,12})\.?\s(\d{1,2})(?:st|nd|rd|th)?,?\s\Z", re.IGNORECASE)
+_WIDE = re.compile(r"年(\d{1,2})月(\d{1,2})日")
+#: The longest beginning of a date, before its year.
+_LONGEST = 30
 
 #: Questions for a day or a time of day in other languages, and what such a time looks like, in lower case.
 ASKS_WHEN = (
@@ -118,3 +132,31 @@ def ranged_in(text: str) -> Iterator[tuple[int, Sequence[str]]]:
             within = names[first : last + 1] if first <= last else names[first:] + names[: last + 1]
             is_week = names is DAY_NAMES and len(within) == 5 and not first
             yield match.start(), [*within, *(["weekday"] if is_week else [])]
+
+
+def numbered(written: str) -> Iterator[str]:
+    """Yield the dates that may be meant by numbers with dots or slashes between them, as 2024-03-14."""
+    if date := _NUMBERED.fullmatch(written):
+        one, sign, other, year = date.groups()
+        year = year if len(year) > 2 else f"{19 if int(year) >= _LAST_CENTURY else 20}{year}"
+        if int(other) <= len(MONTHS):
+            yield f"{year}-{other:0>2}-{one:0>2}"
+        if sign == "/" and int(one) <= len(MONTHS) and one != other:
+            yield f"{year}-{one:0>2}-{other:0>2}"
+
+
+def worded_in(text: str) -> Iterator[tuple[int, int, str]]:
+    """Yield where the dates of a text are whose month is a word, and each as 2024-03-14."""
+    for year in _YEAR.finditer(text):
+        start, end = year.span()
+        begun = text[max(0, start - _LONGEST) : start]
+        if match := _DAY_MONTH.search(begun) or _MONTH_DAY.search(begun):
+            day, word = sorted(match.groups(), key=str.isalpha)
+            month = MONTH_NUMBERS.get(word.lower(), 0)
+            start -= len(begun) - match.start()
+        elif match := _WIDE.match(text, end):
+            day, month, end = match[2], int(match[1]), match.end()
+        else:
+            continue
+        if 1 <= int(day) <= 31 and 1 <= month <= len(MONTHS):
+            yield start, end, f"{year[0]}-{month:02}-{day:0>2}"

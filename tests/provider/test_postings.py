@@ -1,6 +1,5 @@
 """The postings of the embedded provider: made from the rows whenever they are lost, and checked before they answer."""
 
-import gzip
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable
@@ -17,10 +16,7 @@ from svc_daemon.provider.embedded.postings import Posting, Postings, PostingsDam
 from svc_daemon.provider.embedded.provider import EmbeddedProvider
 from svc_daemon.provider.errors import IndexBuilding, ProviderFailed
 from tests.acceptance.installations import wait_until
-from tests.provider.samples import MODEL, TEAM, found, make_document, near, put, put_each, search, settled
-
-#: An index of version 3, whose postings are in tables of FTS5.
-VERSION_3 = Path(__file__).with_name("index_v3.db.gz")
+from tests.provider.samples import TEAM, found, make_document, put, put_each, search, settled
 
 
 def folders(folder: Path) -> list[str]:
@@ -30,27 +26,6 @@ def folders(folder: Path) -> list[str]:
 def the_folder(folder: Path) -> Path:
     (path,) = folder.glob(f"{TEAM}.postings-*")
     return path
-
-
-# Of the version before
-
-
-def test_an_index_of_the_version_before_is_found_by_its_words_again_and_keeps_its_vectors(
-    folder: Path, reopened: Callable[[], EmbeddedProvider]
-) -> None:
-    folder.mkdir()
-    (folder / f"{TEAM}.db").write_bytes(gzip.decompress(VERSION_3.read_bytes()))
-    assert IndexInspector(folder).check_index(TEAM, read_data=True) == []
-    provider = settled(reopened())
-    (hit,) = search(provider, "foxes", bucket_ids=["bkt_1"]).hits
-    assert (hit.chunk_id, hit.bucket_ids, hit.chunk.page) == ("chk_1_1_0", ("bkt_1", "bkt_2"), 3)
-    assert found(provider, "契约", "bkt_2") == ["src_2"]
-    assert found(provider, "gone") == []
-    assert len(found(provider, "large one", limit=500)) == 300
-    assert [each.chunk_id for each in near(provider, "x", 0, 1).hits] == ["chk_1_1_1"]
-    assert provider.count_unembedded(TEAM, MODEL, ["bkt_1"]).missing == 0
-    put(provider, "src_1", "cat", generation=2)
-    assert (found(provider, "fox"), found(reopened(), "cat")) == ([], ["src_1"])
 
 
 # Rebuilt

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import NamedTuple
 
+from svc_daemon.core.dates import numbered
 from svc_daemon.core.text.folding import fold, normalize
 
 #: Maximum size of a term, in bytes.
@@ -203,14 +204,14 @@ def fit(term: str) -> str:
 
 _GROUPED = re.compile(r"(\d{1,3})((?:,\d{3})+|(?:\.\d{3})+|(?:['_]\d{3})+|(?:,\d{2})+,\d{3})(?:[.,](\d+))?")
 _DECIMAL = re.compile(r"(\d+)[.,](\d+)")
-_DATE = re.compile(r"(0?[1-9]|[12]\d|3[01])\.(0?[1-9]|1[0-2])\.(\d{4})")
 _HYPHENED = re.compile(r"\d+(?:-\d+){2,}")
 
 
 def numbers(written: str) -> list[str]:
     """List the numbers that may be meant by digits with signs between them.
 
-    `1,234.50` is 1234.50. `1.234` may be either number, as countries differ. 14.3.2024 is 2024-03-14 and 20240314.
+    `1,234.50` is 1234.50. `1.234` may be either number, as countries differ. 14.3.2024 is 2024-03-14 and 20240314, and
+    with a slash the month may be the first.
     """
     found = []
     if decimal := _DECIMAL.fullmatch(written):
@@ -220,8 +221,7 @@ def numbers(written: str) -> list[str]:
         found.append(f"{digits}.{grouped[3]}" if grouped[3] else digits)
         if grouped[3] and not grouped[3].strip("0"):
             found.append(digits)
-    if date := _DATE.fullmatch(written):
-        found.append(f"{date[3]}-{date[2]:0>2}-{date[1]:0>2}")
-    if _HYPHENED.fullmatch(found[-1] if date else written):
-        found.append((found[-1] if date else written).replace("-", ""))
+    dates = [*numbered(written)]
+    found += dates
+    found += [each.replace("-", "") for each in dates or [written] if _HYPHENED.fullmatch(each)]
     return found

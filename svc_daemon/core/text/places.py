@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from svc_daemon.core.spellings import spellings_in
 from svc_daemon.core.text.terms import (
     CAPITAL,
     LONGEST_PIECE,
@@ -43,6 +44,8 @@ class PlaceFinder:
                     self._single.setdefault((way.terms[0], way.in_forms), []).append(number)
         self._wanted = frozenset(term for word in words for way in word.alternatives for term in way.terms)
         self._heads = _heads_of(self._wanted)
+        #: Whether a number in groups, a code or a date may be wanted.
+        self._has_numbers = any(in_forms and term[-1:].isdecimal() for term, in_forms in self._single)
         # The articles are told from the pieces before them, and runs from their places among all words.
         self._needs_all = bool(self._runs) or not {"a", CAPITAL + "a"}.isdisjoint(self._wanted) or b"" in self._heads
         self._short: dict[tuple[str, str], list[list[Place]]] = {}
@@ -60,6 +63,8 @@ class PlaceFinder:
                 places[number].append(place)
             if self._runs and not placed.in_forms:
                 by_position[position] = placed.term, place
+        for number, place in self._find_spelled(text) if self._has_numbers else ():
+            places[number].append(place)
         for number, terms in self._runs:
             for position, (term, (start, _)) in by_position.items():
                 run = [by_position.get(position + nth) for nth in range(len(terms))] if term == terms[0] else []
@@ -69,6 +74,12 @@ class PlaceFinder:
         if len(text) <= _SHORT:
             self._short[text, language] = found
         return found
+
+    def _find_spelled(self, text: str) -> Iterator[tuple[int, Place]]:
+        """Find the words that a text has as a number, code or date which is written otherwise."""
+        for start, end, forms in spellings_in(text):
+            for number in {number for form in forms for number in self._single.get((form, True), ())}:
+                yield number, (start, end)
 
     def _find_terms(self, text: str, language: str) -> Iterator[tuple[int, int, PlacedTerm]]:
         """Find the terms that are wanted, each with the number of its word in the text and the start of its piece.

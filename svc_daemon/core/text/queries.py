@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice, pairwise
 
+from svc_daemon.core.spellings import spellings_in
 from svc_daemon.core.text.folding import fold, normalize
 from svc_daemon.core.text.languages import asking_in, common_of_query
 from svc_daemon.core.text.pieces import Part, TextUnit, TextUnitKind, cut_piece, fit, numbers
@@ -50,6 +51,7 @@ _LABELS = frozenset(_LABELED.split())
 _PARTICLES = frozenset(("down", "in", "off", "on", "out", "over", "under", "up"))
 #: Capitals of those who know query languages.
 _OPERATORS = frozenset(("and", "or", "not"))
+_PIECE = re.compile(r"\S+")
 _QUOTED = re.compile(
     r'(?<!\w)"([^"]+)"(?!\w)|“([^“”]+)[“”]|„([^„“”]+)[“”]|«([^«»]+)»|»([^«»]+)«|「([^「」]+)」|『([^『』]+)』'
 )
@@ -170,6 +172,7 @@ class _QueryReader:
         word.add(1.0, fit(plain))
         # Groups of digits, and digits after zeros, are forms of the number.
         word.add(SPELLED if part.zeros else JOINED, written, in_forms=True)
+        word.add(JOINED, fit(plain), in_forms=True)
         if bare == plain and 4 <= len(plain) <= LONGEST_JOINED and not part.zeros:
             word.add(JOINED, *group_digits(plain))
         elif bare != plain:
@@ -254,9 +257,15 @@ def parse_query(text: str, languages: Collection[str] = ("en",)) -> ParsedQuery:
     reader = _QueryReader(tuple(dict.fromkeys((*languages, ""))), common, any(map(str.islower, text)))
     words: dict[str, _Word] = {}
     before: _Word | None = None
-    pieces = _SPACED.sub(lambda match: re.sub(r"\s", "", match[0]), text).split()
-    for piece in pieces[:MOST_READ]:
+    text = _SPACED.sub(lambda match: re.sub(r"\s", "", match[0]), text)
+    spelled = list(spellings_in(text.upper() if text.isascii() else text))
+    pieces = text.split()
+    for match in islice(_PIECE.finditer(text), MOST_READ):
+        piece = match[0]
         read = list(reader.read(piece, is_first=not words))
+        for form in (form for each in spelled if each.touches(*match.span()) for form in each.forms):
+            for word in read:
+                word.add_either(JOINED, form)
         is_plain = len(read) == 1 and len(read[0].text) == len(piece)
         if read and before:
             _read_together(reader, before, read[0], is_plain)

@@ -2,7 +2,7 @@
 
 A text is split at its blanks. What a piece between them is found by depends on that piece alone, so it is worked out
 once for each of the pieces that make up most of the texts. What is written with and without a blank, such as 5 kg, is
-cut into the same words either way.
+cut into the same words either way. Only numbers in groups, codes and dates (see `core.spellings`) go beyond a piece.
 """
 
 import re
@@ -13,6 +13,7 @@ from functools import lru_cache
 from itertools import chain, count, pairwise
 from typing import NamedTuple
 
+from svc_daemon.core.spellings import spellings_in
 from svc_daemon.core.text.folding import fold
 from svc_daemon.core.text.languages import STEMMERS, stem
 from svc_daemon.core.text.pieces import Part, TextUnit, TextUnitKind, cut_piece, fit, numbers
@@ -211,7 +212,8 @@ def index_terms(text: str, language: str) -> Terms:
     known = known_pieces(language)
     found = [*map(known.__getitem__, lower_articles(text.split()))]
     words, forms = zip(*found, strict=True) if found else ((), ())
-    return Terms(" ".join(filter(None, words)), " ".join(filter(None, forms)))
+    spelled = chain.from_iterable(spelling.forms for spelling in spellings_in(text))
+    return Terms(" ".join(filter(None, words)), " ".join(filter(None, (*forms, *spelled))))
 
 
 def lower_articles(pieces: Sequence[str]) -> Sequence[str]:

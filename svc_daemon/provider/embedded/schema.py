@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from svc_daemon.errors import ShuttingDown, StorageError
 from svc_daemon.provider.errors import IndexDamaged, ProviderError, ProviderFailed, SearchTimeout
 
-#: Schema version. An index of the version before is migrated; one of any other is rebuilt.
-VERSION = 4
+#: Schema version. An index of the two versions before is migrated; one of any other is rebuilt.
+VERSION = 5
 
 #: How many low bits of a chunk's key contain its ordinal.
 ORDINAL_BITS = 20
@@ -143,9 +143,12 @@ FROM_VERSION_3 = (
     "CREATE TABLE removed_postings (posted_as INTEGER PRIMARY KEY) STRICT",
 )
 
+#: The statement that makes an index of version 4, whose postings lack other spellings of numbers and dates, one of this
+#: version. Searches use the old postings until new ones are made from the rows.
+FROM_VERSION_4 = ("UPDATE totals SET building = max(postings, building) + 1 WHERE max(postings, building) > 0",)
 
 #: The statements that make a file of these versions one of this version; an empty file has version 0.
-_STEPS = {0: STATEMENTS, 3: FROM_VERSION_3}
+_STEPS = {0: STATEMENTS, 3: FROM_VERSION_3, 4: FROM_VERSION_4}
 #: The versions of files with rows that this release uses.
 UPGRADED = {*_STEPS, VERSION} - {0}
 
