@@ -1,9 +1,11 @@
 """Options of the test run, and fixtures for all tests: installations with a real daemon."""
 
 import gc
+import importlib
 import os
 import signal
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +66,20 @@ def _engines(config: pytest.Config) -> list[str]:
     return [name for name in ENGINES if config.getoption("--engines") or config.getoption(f"--{name}")]
 
 
+def pytest_collection(session: pytest.Session) -> None:
+    """Compile a share of the tests in each worker before all read all of them: else each compiles all, for seconds."""
+    # Nearly all that is made now stays until the tests have ended.
+    gc.disable()
+    worker = getattr(session.config, "workerinput", None)
+    if worker is None or session.config.args != ["tests"]:
+        return
+    number, count = int(worker["workerid"].removeprefix("gw")), worker["workercount"]
+    for path in sorted(Path("tests").rglob("test_*.py"))[number::count]:
+        # A test that can't be imported is reported by its collection; those of a cluster need more libraries.
+        with suppress(Exception, pytest.skip.Exception):
+            importlib.import_module(".".join(path.with_suffix("").parts))
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     marks = [ENGINES[name] for name in _engines(config)]
     for mark in marks if config.getoption("--nodes") == 1 else [*marks, "one_daemon"]:
@@ -76,6 +92,7 @@ def pytest_collection_finish() -> None:
     # What was collected stays until the end: the garbage collector need not look at it again and again.
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture
