@@ -37,8 +37,8 @@ _FULL = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLI
 #: The errors of a value that can't be stored, unlike those of the file or the disk.
 UNSTORABLE = (ArithmeticError, ValueError, TypeError, sqlite3.InterfaceError, sqlite3.ProgrammingError)
 #: Keys of the table `facts`: the bucket's id, its revision when last listed, the folder's device and inode, its owner
-#: with the links on the way to it, and the tags that the mapping has given.
-BUCKET_ID, REVISION, ROOT, WAY, TAGS = "bucket_id", "revision", "root", "way", "tags"
+#: with the links on the way to it, the folders in it where another disk begins, and the tags that the mapping gave.
+BUCKET_ID, REVISION, ROOT, WAY, MOUNTS, TAGS = "bucket_id", "revision", "root", "way", "mounts", "tags"
 #: The version of the schema.
 SCHEMA_VERSION = 2
 _SCHEMA = f"""
@@ -278,6 +278,14 @@ class Index:
         if self.find_way() != way:
             self.set_fact(WAY, json.dumps(way))
 
+    def find_mounts(self) -> set[str]:
+        """Return the folders, with a trailing slash, where another disk began in the last run."""
+        return _mounts_of(self.find_fact(MOUNTS))
+
+    def set_mounts(self, mounts: Collection[str]) -> None:
+        if self.find_mounts() != mounts:
+            self.set_fact(MOUNTS, json.dumps(sorted(mounts)))
+
     def _put(self, rows: Iterable[FileRow]) -> None:
         marks = ", ".join("?" * len(FileRow._fields))
         self._connection.executemany(f"INSERT OR REPLACE INTO files ({_COLUMNS}) VALUES ({marks})", rows)  # noqa: S608
@@ -331,6 +339,11 @@ def _way_of(value: str | None) -> Way | None:
     return Way(owner, tuple(links), tuple(link_owners))
 
 
+def _mounts_of(value: str | None) -> set[str]:
+    """Parse the value of the fact. Raises ValueError or TypeError if it is damaged."""
+    return set(map(str, parse_json(value))) if value is not None else set()
+
+
 def _open(path: Path) -> sqlite3.Connection:
     """Open the file, create its tables, and read every row.
 
@@ -353,7 +366,9 @@ def _open(path: Path) -> sqlite3.Connection:
             connection.executescript(_SCHEMA)
         # Find damage now, while the file can still be replaced.
         connection.execute(f"SELECT count(*) FROM (SELECT {_COLUMNS} FROM files)").fetchone()  # noqa: S608 - our own names
-        _way_of(dict(connection.execute("SELECT name, value FROM facts")).get(WAY))
+        facts = dict(connection.execute("SELECT name, value FROM facts"))
+        _way_of(facts.get(WAY))
+        _mounts_of(facts.get(MOUNTS))
         connection.execute("SELECT count(*) FROM (SELECT source_id FROM sent UNION ALL SELECT path FROM sending)")
         connection.execute("SELECT key, body, files FROM batches").fetchall()
         stack.pop_all()

@@ -32,13 +32,13 @@ def remove(
         is_restless=run.options.is_restless,
         is_late=is_late,
         is_over=not run.client.deadline.left_s,
+        lost_mounts=lost_mounts(run, comparison),
     )
     _withhold_untrusted(run, ours, owned)
     _withhold(run, Cause.OTHER_FOLDER, others)
     if run.options.prune == "none":
         return
-    causes = causes_of_all(found)
-    for cause, because in causes.items():
+    for cause, because in (causes := causes_of_all(found)).items():
         _withhold(run, cause, ours, because)
     if causes:
         return
@@ -53,6 +53,11 @@ def remove(
         except BaseException:
             _withhold(run, Cause.ENDED_EARLY, certain[number:])
             raise
+
+
+def lost_mounts(run: SyncRun, comparison: Comparison) -> list[str]:
+    """Return the folders where another disk was mounted in the last run and is not now, unless that is accepted."""
+    return [] if run.options.accepts_root else sorted(run.index.find_mounts() - comparison.snapshot.mounts)
 
 
 def _withhold_untrusted(run: SyncRun, ours: Collection[Removal], owned: int) -> None:
@@ -82,12 +87,15 @@ def _by_owner(run: SyncRun, comparison: Comparison, known: Holdings) -> tuple[li
 
 
 def _hold_back(run: SyncRun, removals: list[Removal], found: Findings) -> list[Removal]:
-    """Return the sources to remove now. A source stays if a file in the folder may soon replace it."""
+    """Return the sources to remove now.
+
+    A source stays if its file was on a disk that is missing, or if a file in the folder may soon replace it.
+    """
     replacements = Replacements(found.items)
     certain: list[Removal] = []
     kept: defaultdict[Cause, dict[Removal, str]] = defaultdict(dict)
     for each in removals:
-        own = replacements.find(each)
+        own = found.find_lost_mount(each) or replacements.find(each)
         if own is None:
             certain.append(each)
         else:

@@ -38,6 +38,8 @@ class Cause(StrEnum):
     FOLDER_UNREADABLE = "folder_unreadable"
     #: The folder's device or inode differs from the last run.
     FOLDER_REPLACED = "folder_replaced"
+    #: The files were on another disk, which was mounted inside the folder in the last run, and is not now.
+    DISK_MISSING = "disk_missing"
     #: A watcher saw a deletion a moment ago; the file may reappear.
     JUST_DELETED = "just_deleted"
     #: A file did not reach the service.
@@ -64,6 +66,7 @@ _SENTENCES = {
     Cause.OTHER_FOLDER: "nothing shows that this folder sent what is left under its name; --name claims that",
     Cause.FOLDER_UNREADABLE: "some folders could not be read, so it is unknown which files are gone",
     Cause.FOLDER_REPLACED: "this is not the folder of the last sync (device or inode changed); sync again to prune",
+    Cause.DISK_MISSING: "the disk that was mounted there is missing; if it is gone for good, --accept-root",
     Cause.JUST_DELETED: "files that were deleted a moment ago may come back",
     Cause.NOT_SENT: "not every file reached the service",
     Cause.MOVE_NOT_SENT: "not every file that moved could be renamed in the bucket",
@@ -143,6 +146,13 @@ class Findings:
     is_late: bool = False
     #: Whether the time of `--timeout` is over.
     is_over: bool = False
+    #: The folders where another disk was mounted in the last run, and is not now.
+    lost_mounts: Collection[str] = ()
+
+    def find_lost_mount(self, removal: Removal) -> tuple[Cause, str] | None:
+        """Return why this source must stay, and the folder of the missing disk; None if no disk is missing there."""
+        mount = next((each for each in self.lost_mounts if removal.path.startswith(each)), None)
+        return None if mount is None else (Cause.DISK_MISSING, mount)
 
 
 def causes_of_all(found: Findings) -> dict[Cause, tuple[str, ...]]:

@@ -195,6 +195,11 @@ class EnteredFolder(NamedTuple):
     #: None on a system that opens no folders.
     descriptor: int | None
 
+    @property
+    def device(self) -> int | None:
+        """The device of the folder; None on a system that opens no folders, where a mounted disk is a link."""
+        return None if self.descriptor is None else os.fstat(self.descriptor).st_dev
+
     def at(self, name: str) -> str:
         """Return what names a file of this folder in calls that also get `descriptor` as `dir_fd`. Raises OSError."""
         return name if self.descriptor is not None else str(Path(self.root.look(self.place)[0], name))

@@ -101,6 +101,8 @@ class _Folder(NamedTuple):
     above: IgnoreRules
     #: For each link on the way to this folder, the real paths of the link's own folder and of its target.
     linked: tuple[str, ...] = ()
+    #: The device of the folder that this folder is in; None for the first folder.
+    device: int | None = None
 
 
 class Snapshot:
@@ -126,6 +128,8 @@ class Snapshot:
         self.is_complete = True
         #: The links that are followed, and where they lead to, also those that lead nowhere yet.
         self.links: dict[str, str] = {}
+        #: The folders where another disk begins, with a trailing slash.
+        self.mounts: set[str] = set()
         self.root = root
         self._base = f"{str(root.path).rstrip(os.sep)}{os.sep}"
         self.filters = filters
@@ -156,10 +160,10 @@ class Snapshot:
     def _look_into(self, folder: _Folder, deeper: list[_Folder]) -> Iterator[Entry]:
         """Yield the files of one folder, and add its subfolders to `deeper`."""
         with ExitStack() as opened:
-            listed, rules = self._list(folder, opened)
+            listed, rules, device = self._list(folder, opened)
             for found in listed:
                 try:
-                    entry = self.meet(found, folder, rules, deeper)
+                    entry = self.meet(found, folder._replace(device=device), rules, deeper)
                 except UNFORESEEN as error:  # one odd file must not end the walk
                     self._miss(self._title(folder.prefix + found.name), error)
                     continue
@@ -190,7 +194,7 @@ class Snapshot:
         if reason is not None:
             self._skip(raw, reason, is_folder=is_folder)
         elif is_folder:
-            deeper.append(_Folder(f"{raw}/", f"{place}/", rules, linked))
+            deeper.append(_Folder(f"{raw}/", f"{place}/", rules, linked, folder.device))
         else:
             return self.take(found, raw, place, is_linked=is_linked)
         return None
@@ -200,8 +204,10 @@ class Snapshot:
         self.is_complete = False
         self.skips.append(Skip.unreadable(title, error))
 
-    def _list(self, folder: _Folder, opened: ExitStack) -> tuple[list["os.DirEntry[str]"], IgnoreRules]:
-        """Return the folder's entries, sorted by name, and its ignore rules. The entries are valid while it is open.
+    def _list(self, folder: _Folder, opened: ExitStack) -> tuple[list["os.DirEntry[str]"], IgnoreRules, int | None]:
+        """Return the folder's entries, sorted by name, its ignore rules and its device.
+
+        The entries are valid while the folder is open.
 
         If the folder can't be read, set `is_complete` to False. Raises FileRefused if it is the first one.
         """
@@ -210,12 +216,16 @@ class Snapshot:
             listed = sorted(here.list(), key=attrgetter("name"))
             has_rules = any(entry.name in IGNORE_FILES for entry in listed)
             path = Path(self._base + folder.prefix)
-            return listed, folder.above.inside(path, here.read_rules) if has_rules else folder.above
+            rules = folder.above.inside(path, here.read_rules) if has_rules else folder.above
+            device = here.device
         except OSError as error:
             if folder.prefix == self._start:
                 raise self._refused(error) from error
             self._miss(self._title(folder.prefix.rstrip("/")) + "/", error)
-            return [], folder.above
+            return [], folder.above, folder.device
+        if folder.device not in (None, device):
+            self.mounts.add(composed(folder.prefix))
+        return listed, rules, device
 
     def _refused(self, error: OSError) -> FileRefused:
         folder = self.root.path / self._start

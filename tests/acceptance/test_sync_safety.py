@@ -22,6 +22,7 @@ from tests.acceptance.sync_folders import (
     withheld,
     write,
 )
+from tests.limits import small_disk
 
 DETACH = ("--prune", "detach")
 PRUNE = (*DETACH, "--name", "docs")
@@ -205,3 +206,25 @@ def test_unreadable_subfolder_prevents_detaching_and_moving_sources(installation
     assert [(code, files) for code, files, _ in withheld(finished)] == [("folder_unreadable", 1)]
     assert finished.failure == (3, "svc_file_unreadable")
     assert "000/03.md" in titles(installation)
+
+
+def test_disk_that_is_missing_inside_the_folder_keeps_its_files_until_that_is_accepted(
+    installation: Installation, docs: Path
+) -> None:
+    disk = docs / "archive"
+    with small_disk(disk, "1m"):
+        for number in range(3):
+            write(disk, f"{number}.md", f"The archive has plover{number}.")
+        assert counts(sync(installation, *PRUNE)) == {"created": 3, "unchanged": 40}
+        (disk / "2.md").unlink()
+        assert counts(sync(installation, *PRUNE)) == {"detached": 1, "unchanged": 42}, "the disk is not missing"
+    for words in ((*PRUNE, "--max-delete", "100%"), PRUNE):
+        foreseen, stopped = sync(installation, *words, "--dry-run"), sync(installation, *words)
+        assert (foreseen.exit, stopped.exit) == (0, 0)
+        assert counts(foreseen) == counts(stopped) == {"gone": 2, "unchanged": 40}
+        assert withheld(foreseen) == withheld(stopped) == [("disk_missing", 2, ["archive/"])]
+        disk.rmdir() if disk.is_dir() else disk.mkdir()  # some systems remove the folder of an unmounted disk
+    (docs / "000" / "00.md").unlink()
+    assert counts(sync(installation, *PRUNE)) == {"detached": 1, "gone": 2, "unchanged": 39}
+    accepted = sync(installation, *PRUNE, "--accept-root")
+    assert (counts(accepted), withheld(accepted)) == ({"detached": 2, "unchanged": 39}, [])

@@ -5,7 +5,6 @@ import logging
 import os
 import resource
 import shutil
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,7 +18,7 @@ from svc_daemon.settings.limits import Limits
 from tests.acceptance.installations import Installation
 from tests.api.daemons import Daemon
 from tests.api.fixtures import MakeDaemon
-from tests.limits import limited
+from tests.limits import limited, small_disk
 from tests.workers.rebuilds import add_joining, begin, contents, importing, wait_rebuilt
 
 
@@ -44,19 +43,6 @@ def refused(number: int = errno.ENOSPC) -> ProviderFailed:
     failure = ProviderFailed("The index failed.", retryable=True)
     failure.__cause__ = OSError(number, os.strerror(number))
     return failure
-
-
-@contextmanager
-def small_disk(folder: Path, size: str) -> Iterator[Path]:
-    """Mount a small file system in this folder, or skip the test if that is not allowed."""
-    folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "svc-test", str(folder)]
-    if subprocess.run(command, capture_output=True, check=False).returncode != 0:
-        pytest.skip("only root can mount a small disk")
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 def fill(path: Path) -> None:

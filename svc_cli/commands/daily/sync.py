@@ -94,7 +94,8 @@ AcceptOption = Annotated[
     bool,
     typer.Option(
         "--accept-root",
-        help="Sync the folder even if it has become a symbolic link, or has another owner, since the last sync.",
+        help="Sync the folder even if it has become a symbolic link, or has another owner, or a disk inside of it is "
+        "missing, since the last sync.",
     ),
 ]
 LeftOutOption = Annotated[
