@@ -270,6 +270,7 @@ NOTHING = "svc_nothing_to_send"
 #: The hints for error codes of the API, and for those of files that are left out.
 HINTS: dict[str, str] = {
     NOTHING: "`svc ignore list DIR` shows what is left out; an exception such as `!docs/` in .svcignore takes it.",
+    "not_found": "the service may be older than `svc`; after an upgrade, `svc daemon restart` starts the new one.",
     "invalid_project_key": "`svc auth status` shows which key is sent and where it came from.",
     "forbidden_project_key": "use a key that has the capability: `svc auth login`.",
     "bucket_not_found": "`svc bucket ls --all` shows every bucket, archived ones too.",

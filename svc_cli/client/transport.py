@@ -283,7 +283,9 @@ class ReplyBody(dict[str, Any]):
     """A JSON object of a reply. A missing field raises BadAnswer."""
 
     def __missing__(self, name: str) -> NoReturn:
-        raise BadAnswer(f"A response of the service lacks `{name}`; a proxy may have changed it.")
+        raise BadAnswer(
+            f"A response of the service lacks `{name}`: the service is older than `svc`, or a proxy has changed it."
+        )
 
 
 def _encode(request: Request) -> tuple[bytes | list[bytes] | None, dict[str, str | bytes]]:

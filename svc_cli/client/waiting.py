@@ -5,7 +5,7 @@ A source is settled when it is ready, has failed, or was deleted. Changes are no
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from svc_cli.client.events import LOOKUP_IDS, EventFollower
@@ -93,7 +93,7 @@ def wait_until_settled(
     Deleted and replaced sources have the status `gone`. Raises WaitTimedOut after `timeout_s`.
     """
     deadline = Deadline(timeout_s)
-    with _saying_what_is_left(watch), client.follow_events({"types": ",".join((*SETTLING, SCANNING))}) as follower:
+    with _saying_what_is_left(watch), _following(client, *SETTLING, SCANNING) as follower:
         look_up(client, watch)
         while True:
             if on_change is not None:
@@ -129,6 +129,20 @@ def wait_and_look_up(client: EventReader, source_ids: Iterable[str], timeout_s: 
     return {source_id: state if is_settled(state) else settled[source_id] for source_id, state in watch.seen.items()}
 
 
+@contextmanager
+def _following(client: EventReader, *types: str) -> Iterator[EventFollower]:
+    """Follow the events of these types; others come, too, from an older service, which refuses a type that it lacks."""
+    with ExitStack() as stack:
+        try:
+            follower = stack.enter_context(client.follow_events({"types": ",".join(types)}))
+        except ApiError as error:
+            if error.code != "invalid_request":
+                raise
+            groups = dict.fromkeys(each.partition(".")[0] for each in types)
+            follower = stack.enter_context(client.follow_events({"types": ",".join(groups)}))
+        yield follower
+
+
 def batched(rows: Sequence[T], size: int) -> Iterator[Sequence[T]]:
     for start in range(0, len(rows), size):
         yield rows[start : start + size]
@@ -145,7 +159,7 @@ def _take_events(client: EventReader, watch: Watch, events: Iterable[JsonMapping
             watch.scan = data if source_id in watch.seen else watch.scan
         elif source_id in watch.seen and event["type"] in ("source.deleted", "source.replaced"):
             watch.see(source_id, _gone(source_id, data.get("replaced_by")))
-        elif source_id in watch.seen:
+        elif source_id in watch.seen and event["type"] in SETTLING:
             state = {name: data.get(name) for name in ("status", "ready", "error")}
             warnings = data.get("warnings", [])
             watch.told.add(source_id)
@@ -203,7 +217,7 @@ def wait_for_batches(
     deadline = Deadline(timeout_s)
     if all(batch.get("terminal") for batch in seen.values()):
         return
-    with client.follow_events({"types": ",".join(ENDING)}) as follower:
+    with _following(client, *ENDING) as follower:
         while left := [batch_id for batch_id, batch in seen.items() if not batch.get("terminal")]:
             # Request only the oldest batch, because later batches usually end later.
             seen[left[0]] = client.batch(left[0])

@@ -142,6 +142,8 @@ def _import(client: Client, wanted: ImportRequest, item: ReportItem, options: Im
         return
     if source is not None:
         item.follow(source)
+        if wanted.refresh is not None and wanted.refresh["every_seconds"] and not source.get("refresh"):
+            item.warnings.append("it is not fetched again by itself: the service is older than `svc`.")
 
 
 def _create(

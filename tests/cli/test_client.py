@@ -77,6 +77,13 @@ def test_missing_field_of_an_answer_raises_bad_answer(odd: OddServer) -> None:
         _ = client.buckets()["buckets"]
 
 
+def test_hint_of_an_older_service_says_how_the_new_release_is_started(odd: OddServer) -> None:
+    odd.answers["POST /v1/console/sessions"] = (404, {"error": {"code": "not_found", "message": "No such path."}}, {})
+    with Client(odd.url, "sk-test") as client, pytest.raises(ApiError) as refused:
+        client.create_console_session()
+    assert "`svc daemon restart`" in str(refused.value.hint)
+
+
 def _busy(code: str, **details: float) -> tuple[int, Any, dict[str, str]]:
     return 429, {"error": {"code": code, "message": "Slow down.", "retryable": True, "details": details}}, {}
 

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from svc_cli.client.api import Client
+from svc_cli.client.imports import ImportRequest
+from svc_cli.transfer.imports import ImportOptions, import_one
 from tests.acceptance.installations import Finished, Installation, wait_until
 from tests.cli.odd_servers import OddServer
 from tests.cli.terminals import Json, RunSvc, only
@@ -45,6 +48,24 @@ def test_files_and_pages_are_imported_and_become_ready(run_import: RunImport, od
     assert finished.json["type"] == "import.summary"
     items = [(item["path"], item["action"], item["ready"]) for item in finished.json["items"]]
     assert items == [(f"{odd.url}/{name}", "created", True) for name in ("ferries.md", "news")]
+
+
+def test_interval_that_an_older_service_passes_over_is_named(odd: OddServer) -> None:
+    odd.answers["POST /v1/buckets/bkt_1/pages"] = (201, {"id": "src_1", "status": "queued", "ready": False}, {})
+    options = ImportOptions(
+        urls=(),
+        bucket="bkt_1",
+        kind="page",
+        pattern=ImportRequest(url="", refresh={"every_seconds": 900}),
+        is_refresh=False,
+        wait="ready",
+        timeout_s=None,
+        no_create=True,
+        is_dry=False,
+    )
+    with Client(odd.url, "sk-test") as client:
+        item = import_one(client, "https://example.org/news", {}, options)
+    assert item.warnings == ["it is not fetched again by itself: the service is older than `svc`."]
 
 
 def test_what_is_as_its_url_looks_like_is_fetched_once(run_import: RunImport, odd: OddServer, here: RunSvc) -> None:

@@ -108,6 +108,24 @@ def test_failed_deleted_and_ready_sources_end_the_wait() -> None:
     assert seen["b"]["replaced_by"] == "src_next"
 
 
+def test_older_service_that_lacks_a_type_of_event_is_followed_by_groups_of_types() -> None:
+    asked = list[str]()
+
+    class Older(Service):
+        def follow_events(self, filters: Mapping[str, str | int] | None = None) -> EventFollower:
+            asked.append(str((filters or {})["types"]))
+            if "source.scanning" in asked[-1]:
+                raise ApiError(
+                    400, {"code": "invalid_request", "message": "types: has no event type 'source.scanning'"}
+                )
+            return super().follow_events(filters)
+
+    ready = {"type": "source.ready", "source_id": "a", "data": {"status": "active", "ready": True}}
+    renamed = {"type": "source.updated", "source_id": "a", "data": {"title": "Quay"}}
+    seen = wait_until_settled(Older({"a": "indexing", "b": "gone"}, ready, renamed), Watch("ab"))
+    assert (seen["a"]["status"], seen["a"]["ready"], asked[1:]) == ("active", True, ["source,store"])
+
+
 def test_timeout_names_the_sources_that_are_not_settled() -> None:
     watch = Watch(["a", "b"])
     with pytest.raises(WaitTimedOut) as late:
