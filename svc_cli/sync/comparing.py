@@ -18,7 +18,14 @@ from svc_cli.errors import UNFORESEEN, FileRefused, SvcError, understood
 from svc_cli.sync.index import FileRow, State
 from svc_cli.sync.plan import Verb, judge
 from svc_cli.transfer.contents import FileContent, read
-from svc_cli.transfer.skips import PICTURE, UNREADABLE_TYPE, reason_by_type
+from svc_cli.transfer.skips import (
+    PICTURE,
+    PLACEHOLDER,
+    UNREADABLE_TYPE,
+    has_placeholder,
+    is_pointer,
+    reason_by_type,
+)
 from svc_cli.transfer.snapshots import Entry, Snapshot
 
 
@@ -68,7 +75,7 @@ class Change(NamedTuple):
 
 @dataclass(slots=True)
 class Comparison:
-    """A comparison of the folder with the index. Iterate it once; then `gone`, `left_out` and `met` are complete."""
+    """A comparison of the folder with the index. Iterate it once; then its lists and `met` are complete."""
 
     snapshot: Snapshot
     rows: Mapping[str, FileRow]
@@ -82,6 +89,8 @@ class Comparison:
     gone: list[FileRow] = field(default_factory=list)
     #: Rows of files that exist but are now left out.
     left_out: list[FileRow] = field(default_factory=list)
+    #: Rows of files of which the folder has only a placeholder.
+    absent: list[FileRow] = field(default_factory=list)
     #: Number of files in the folder.
     met: int = 0
     _refreshed: list[FileRow] = field(default_factory=list)
@@ -116,11 +125,7 @@ class Comparison:
             else:
                 yield change
         for row in unmet.values():
-            try:
-                is_there = not stat.S_ISDIR((self.snapshot.root.path / row.raw).lstat().st_mode)
-            except OSError as error:  # in case of doubt, it is there
-                is_there = not isinstance(error, FileNotFoundError | NotADirectoryError)
-            (self.left_out if is_there else self.gone).append(row)
+            self._place_of(row).append(row)
         # Missing files may still exist in a folder that could not be listed.
         gone = self.gone if self.snapshot.is_complete else []
         moves, rest = match_moves([now for _, now in newcomers.values()], filter(self.owns, gone))
@@ -152,6 +157,17 @@ class Comparison:
         taken, self._refreshed = self._refreshed, []
         return taken
 
+    def _place_of(self, row: FileRow) -> list[FileRow]:
+        """Return the list for the row of a file that the walk has not met."""
+        path = self.snapshot.root.path / row.raw
+        try:
+            is_there = not stat.S_ISDIR(path.lstat().st_mode)
+        except OSError as error:  # in case of doubt, it is there
+            is_there = not isinstance(error, FileNotFoundError | NotADirectoryError)
+        if is_there:
+            return self.left_out
+        return self.absent if has_placeholder(path) else self.gone
+
     def _examine(self, entry: Entry, row: FileRow | None) -> Change | None:
         """Return the change of one file; None if it was deleted during the walk."""
         filters = self.snapshot.filters
@@ -176,8 +192,12 @@ class Comparison:
             return Change(judge(same, same.sha256, self.owns), entry.path, same, same)
         verb = judge(row, content.sha256, self.owns)
         now = FileRow(*fingerprint, hashed_ns, entry.path, entry.raw, content.sha256, None, None, State.SENT, None)
-        reason: str | None = None
-        if verb is Verb.CREATE:
+        reason = PLACEHOLDER if is_pointer(content.data) else None
+        if reason is not None and row is not None and row.source_id is not None:
+            self.absent.append(row)
+            kept = row._replace(reason=reason)
+            return Change(Verb.SKIP, entry.path, kept, kept)
+        if reason is None and verb is Verb.CREATE:
             reason = reason_by_type(entry.path, filters.extensions, filters.pictures, root, entry.place)
         if reason is not None:
             skipped = now._replace(state=State.SKIPPED, reason=reason)

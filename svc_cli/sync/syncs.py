@@ -31,7 +31,7 @@ from svc_cli.sync.safety import Cause, Withheld, refuse_lost_root, refuse_new_wa
 from svc_cli.transfer.ignores import inherit
 from svc_cli.transfer.reports import ReportItem
 from svc_cli.transfer.rooted_files import Root
-from svc_cli.transfer.skips import IN_UNREAD_FOLDER, LEFTOVER
+from svc_cli.transfer.skips import IN_UNREAD_FOLDER, LEFTOVER, PLACEHOLDER
 from svc_cli.transfer.snapshots import FolderPart, Snapshot, why_nothing
 from svc_cli.transfer.uploads import find_or_create
 from svc_daemon.wire import JsonMapping
@@ -188,6 +188,8 @@ def _report_left_out(run: SyncRun, comparison: Comparison) -> None:
         if row.source_id is not None:
             # Whether what can't be read is still there is unknown.
             (unseen if row.path in unread or row.path.startswith(folders) else answering).append(row)
+    absent = [row for row in comparison.absent if row.source_id is not None]
+    _report_staying(report, absent, PLACEHOLDER, "in the bucket, but only a placeholder here: nothing was changed.")
     _report_staying(report, unseen, IN_UNREAD_FOLDER, "in the bucket, but can't be read here: nothing was changed.")
     if run.options.prunes_left_out:
         comparison.gone += answering

@@ -18,7 +18,17 @@ from svc_cli.given_files import absolute, title_of
 from svc_cli.transfer.contents import STDIN
 from svc_cli.transfer.globs import Glob
 from svc_cli.transfer.rooted_files import LIST, Root, find_way_out, is_link, refuse_way_out
-from svc_cli.transfer.skips import SPELLED_TWICE, Skip, Titles, composed, leads_to_folder, reason_by_type
+from svc_cli.transfer.skips import (
+    PLACEHOLDER,
+    POINTER_BYTES,
+    SPELLED_TWICE,
+    Skip,
+    Titles,
+    composed,
+    holds_pointer,
+    leads_to_folder,
+    reason_by_type,
+)
 from svc_cli.transfer.snapshots import Filters, Snapshot, why_nothing
 
 #: If the user names more paths than this, their folders are not kept open, because a process may open few files.
@@ -124,8 +134,10 @@ class Selection:
             root = root or Root(folder, is_kept=self.keeps_open)
             refuse_way_out(folder, root.way_out)
             walk = Snapshot(root, self.filters, start=start, shown=shown, titles=self._titles)
-            for title, _, _, inside in walk:
+            for title, _, facts, inside in walk:
                 reason = reason_by_type(title, self.filters.extensions, self.filters.pictures, root, inside)
+                if reason is None and facts.size_bytes < POINTER_BYTES and holds_pointer(root, inside):
+                    reason = PLACEHOLDER
                 if reason is None:
                     self.files.append(SelectedFile(Path(inside), title, is_named=False, root=root))
                 else:

@@ -23,6 +23,18 @@ _PICTURE_EXTRA = "ocr"
 _PICTURES = frozenset({".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp"})
 SPELLED_TWICE = "another file has the same name in a different Unicode spelling"
 IN_UNREAD_FOLDER = "its folder can't be read"
+PLACEHOLDER = "only a placeholder: its content is elsewhere, as in Git LFS or a cloud drive"
+#: A pointer of Git LFS, by itself in a file, and one of git-annex.
+_POINTER = re.compile(
+    rb"version https://(?:git-lfs|hawser)\.github\.com/spec/v1\n(?:ext-.*\n)*oid sha256:[0-9a-f]{64}\nsize \d+\n?"
+    rb"|(?:\.\./)*(?:\.git)?/annex/objects/\S+\n?"
+).fullmatch
+#: The size that a pointer never reaches.
+POINTER_BYTES = 1024
+#: What Google Drive has in a folder for each document that is kept online.
+_ONLINE_FILE = re.compile(
+    r".*\.g(?:doc|draw|form|jam|link|map|script|sheet|site|slides|table|vids)", re.IGNORECASE
+).fullmatch
 #: What programs leave behind for a while, or for themselves.
 LEFTOVER = "left behind by a program"
 #: Lock, swap, backup, auto-save and part files of common programs, and what file managers write.
@@ -63,6 +75,7 @@ CODES = {
     "too large": "too_large",
     "path is too long": "path_too_long",
     UNREADABLE_TYPE: "type_unreadable",
+    "only a placeholder": "placeholder",
     "picture": "picture",
     EMPTY_PICTURE: "picture_empty",
     "can't be read": "unreadable",
@@ -148,6 +161,8 @@ def reason_by_name(name: str, path: str, rules: IgnoreRules, *, is_folder: bool)
         return "ignored"
     if rule is None and (_LEFTOVER_FOLDER if is_folder else _LEFTOVER_FILE)(name):
         return LEFTOVER
+    if rule is None and not is_folder and _ONLINE_FILE(name):
+        return PLACEHOLDER
     flaw = find_odd_character(name) if is_folder else find_flaw(name)
     return None if flaw is None else flaw.value
 
@@ -200,6 +215,25 @@ def reason_by_type(
         return None  # the error is reported when the file is read
     is_readable = is_text(start) or (not suffixes and _DOCUMENT.match(start) is not None)
     return None if is_readable else UNREADABLE_TYPE
+
+
+def is_pointer(data: bytes | None) -> bool:
+    """Whether these are all bytes of a file, and name the content that a program has not fetched."""
+    return data is not None and len(data) < POINTER_BYTES and _POINTER(data) is not None
+
+
+def holds_pointer(root: Root, place: str) -> bool:
+    """Whether a file has only a pointer to its content; False if it can't be read."""
+    try:
+        with opened(Path(place), root) as file:
+            return is_pointer(file.read(POINTER_BYTES))
+    except FileRefused:
+        return False
+
+
+def has_placeholder(path: Path) -> bool:
+    """Whether iCloud has left a placeholder for this file, which it has removed from this machine."""
+    return os.path.lexists(path.with_name(f".{path.name}.icloud"))
 
 
 def is_text(start: bytes) -> bool:

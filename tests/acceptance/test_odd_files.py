@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 from tests.acceptance.installations import Installation
-from tests.acceptance.sync_folders import counts, items, write
+from tests.acceptance.sync_folders import BUCKET, counts, found, items, titles, write
 from tests.acceptance.watches import watching
 
 #: Seconds since 1970: the years 1902, 1955, 1970, 2262 (where nanoseconds leave 64 bits), 2400 and 9999.
@@ -62,9 +62,43 @@ def test_only_what_gives_no_bytes_is_empty(shared_installation: Installation, tm
         given = shared_installation.svc(
             verb, "/proc/sys/kernel", "-b", f"kernel-{verb}", "--json", "--wait", "accepted"
         )
-        found = {path.rpartition("/")[2]: each for path, each in items(given).items()}
-        assert (found["ostype"]["action"], found["ostype"]["size_bytes"]) == ("created", len("Linux\n")), given.stderr
+        listed = {path.rpartition("/")[2]: each for path, each in items(given).items()}
+        assert (listed["ostype"]["action"], listed["ostype"]["size_bytes"]) == ("created", len("Linux\n")), given.stderr
     write(tmp_path, "empty.md", "")
     named = shared_installation.svc("upload", "/proc/version", "-b", "proc", "--json")
     assert (named.exit, counts(named)) == (0, {"created": 1, "ready": 1}), named.stdout
     assert shared_installation.svc("upload", str(tmp_path / "empty.md"), "-b", "proc", "--json").failure[0] == 3
+
+
+POINTER = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'4d' * 32}\nsize 12345\n"
+
+
+def test_placeholder_is_left_out_and_never_replaces_or_removes_the_document_that_it_stands_for(
+    installation: Installation, tmp_path: Path
+) -> None:
+    folder, words = tmp_path / "docs", ("-b", BUCKET, "--name", "docs", "--prune", "delete", "--json")
+    for name, text in {"a.md": "The aardvark digs.", "b.md": "The badger sleeps.", "c.md": "The crane flies."}.items():
+        write(folder, name, text)
+    assert counts(installation.svc("sync", str(folder), *words)) == {"created": 3}
+    write(folder, "a.md", POINTER)  # as in a clone without `git lfs pull`
+    (folder / "b.md").rename(folder / ".b.md.icloud")
+    write(folder, "new.pdf", POINTER)
+    write(folder, "annex.pdf", "/annex/objects/SHA256E-s9--4d.pdf\n")
+    write(folder, "plan.gdoc", '{"doc_id": "1"}')
+    write(folder, "about.md", f"A pointer of Git LFS:\n\n{POINTER}")
+    left_out = {"a.md", "annex.pdf", "b.md", "new.pdf", "plan.gdoc"}
+    for verb, first in (("diff", "created"), ("sync", "created"), ("sync", "unchanged")):
+        ended = installation.svc(verb, str(folder), *words)
+        sent = {"created": 1, "unchanged": 1} if first == "created" else {"unchanged": 2}
+        assert counts(ended) == {**sent, "skipped": 6}, ended.stdout
+        assert {path for path, each in items(ended).items() if each["reason_code"] == "placeholder"} == left_out
+        assert "2 files are in the bucket, but only a placeholder here: nothing was changed." in ended.json["notes"]
+        assert ended.json["withheld"] == []
+    assert titles(installation) == ["a.md", "about.md", "b.md", "c.md"]
+    assert found(installation, "aardvark")
+    given = installation.svc("upload", str(folder), "-b", "uploads", "--json")
+    skipped = {path for path, each in items(given).items() if each["reason_code"] == "placeholder"}
+    assert (given.exit, skipped) == (0, {"docs/a.md", "docs/annex.pdf", "docs/new.pdf", "docs/plan.gdoc"})
+    assert installation.svc("upload", str(folder / "a.md"), "-b", "named", "--json").exit == 0, "it was named"
+    write(folder, "a.md", "The aardvark rests.")
+    assert counts(installation.svc("sync", str(folder), *words))["updated"] == 1
