@@ -60,6 +60,17 @@ def lost_mounts(run: SyncRun, comparison: Comparison) -> list[str]:
     return [] if run.options.accepts_root else sorted(run.index.find_mounts() - comparison.snapshot.mounts)
 
 
+def note_mounts(run: SyncRun, comparison: Comparison) -> None:
+    """Record where other disks begin in the folder. A disk that is missing stays known while its files are missing."""
+    gone, snapshot = comparison.gone, comparison.snapshot
+    lost = {
+        mount
+        for mount in lost_mounts(run, comparison)
+        if not snapshot.is_complete or any(row.path.startswith(mount) for row in gone)
+    }
+    run.index.set_mounts(snapshot.mounts | lost)
+
+
 def _withhold_untrusted(run: SyncRun, ours: Collection[Removal], owned: int) -> None:
     """Report what a project's file that is not trusted asks for in vain, and which files stay unless prune is asked."""
     options = run.options

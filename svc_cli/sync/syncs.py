@@ -25,7 +25,7 @@ from svc_cli.sync.comparing import Comparison
 from svc_cli.sync.index import BUCKET_ID, ROOT, FileRow, Index, hold
 from svc_cli.sync.mappings import Mapping
 from svc_cli.sync.plan import Holdings
-from svc_cli.sync.removing import lost_mounts, remove
+from svc_cli.sync.removing import note_mounts, remove
 from svc_cli.sync.run_state import SyncOptions, SyncReport, SyncRun, open_root, reporting
 from svc_cli.sync.safety import Cause, Withheld, refuse_lost_root, refuse_new_way
 from svc_cli.transfer.ignores import inherit
@@ -234,20 +234,9 @@ def _finish(run: SyncRun, bucket_id: str, comparison: Comparison, known: Holding
     if run.report.has_changes and late is None:
         run.list_bucket(bucket_id, run.index.load())
     run.index.set_fact(ROOT, root.identity)
-    _note_mounts(run, comparison)
+    note_mounts(run, comparison)
     if late is not None:
         raise late
-
-
-def _note_mounts(run: SyncRun, comparison: Comparison) -> None:
-    """Record where other disks begin in the folder. A disk that is missing stays known while its files are missing."""
-    gone, snapshot = comparison.gone, comparison.snapshot
-    lost = {
-        mount
-        for mount in lost_mounts(run, comparison)
-        if not snapshot.is_complete or any(row.path.startswith(mount) for row in gone)
-    }
-    run.index.set_mounts(snapshot.mounts | lost)
 
 
 def _touch(run: SyncRun, part: FolderPart) -> bool:
