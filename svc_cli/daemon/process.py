@@ -193,12 +193,12 @@ class Installation:
 
         Raises DaemonUnreachable if it has not ended in time.
         """
-        daemon = self.find()
-        if daemon is None:
+        if (daemon := self.find()) is None:
             return None
         os.kill(daemon.pid, signal.SIGTERM)
         deadline_s = time.monotonic() + STOP_TIMEOUT_S
-        while _is_alive(daemon.pid):
+        # A daemon that has ended stays a zombie until the program that started it, such as a watcher, reads its status.
+        while _is_alive(daemon.pid) and self._is_held():
             if time.monotonic() > deadline_s:
                 raise DaemonUnreachable(
                     f"The daemon (process {daemon.pid}) did not stop within {STOP_TIMEOUT_S:.0f} s."

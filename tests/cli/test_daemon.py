@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import socket
+import time
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -56,6 +57,17 @@ def test_start_warns_when_other_machines_can_connect_and_a_second_stop_does_noth
     assert "other machines" not in again.stderr
     stopped = [fresh.svc("daemon", "stop", "--json").json for _ in range(2)]
     assert [(each["stopped"], each["pid"]) for each in stopped] == [(True, again.json["pid"]), (False, None)]
+
+
+def test_stop_ends_while_the_program_that_started_the_daemon_does_not_read_its_exit_status(fresh: Installation) -> None:
+    # As a watcher does, or the first process of a container.
+    started = fresh.spawn_daemon(launcher=("env",))
+    wait_until(lambda: fresh.svc("daemon", "status", "--no-autostart", "--json").exit == 0, "the daemon answers")
+    began_s = time.monotonic()
+    stopped = fresh.svc("daemon", "stop", "--json")
+    assert (stopped.exit, stopped.json["pid"]) == (0, started.pid), stopped.stdout
+    assert time.monotonic() - began_s < process.STOP_TIMEOUT_S
+    assert started.wait(PATIENCE_S) == 0
 
 
 def test_daemon_of_a_folder_that_may_not_be_entered_is_not_taken_for_absent(tmp_path: Path) -> None:
