@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from functools import cache
+from functools import cache, cached_property
+from itertools import pairwise
 
 from svc_daemon.core.answers.lines import names_in
 from svc_daemon.core.answers.particulars import Need, is_in, is_in_part, is_within
@@ -321,8 +322,22 @@ class Asked(Question):
         # "Rules of 2024, which replace those of 2021" are of 2024.
         text, *around = (reading.text for reading in scored.statement.scope)
         own = set(_YEAR.findall(" ".join((text, *(each for each in around if named.isdisjoint(_YEAR.findall(each)))))))
-        years = (need.text for need in self.needs if _YEAR.fullmatch(need.text))
-        return bool(named) and any(year not in named | own for year in years)
+        years = {need.text for need in self.needs if _YEAR.fullmatch(need.text)}
+        return bool(named) and not years <= named | (own - self.titled_years)
+
+    @cached_property
+    def titled_years(self) -> set[str]:
+        """The years of the question that tell documents apart: for "the 2021 list", "Stock list 2021"."""
+        begun = (
+            f"{each.context} {each.lead or each.text * (not each.chunk.ordinal)}"[:FRONT] for each in self.passages
+        )
+        fronts = [{*words_of(each), *_YEAR.findall(each)} for each in begun]
+        words = _ORDINAL_OR_WORD.findall(self.question.lower())
+        pairs = (pair for pair in pairwise(words) if min(map(len, pair)) > 3)
+        beside = {frozenset(pair) for pair in pairs if any(map(_YEAR.fullmatch, pair))}
+        return {
+            word for pair in beside for word in pair if _YEAR.fullmatch(word) and any(pair <= front for front in fronts)
+        }
 
     def contrasted(self, scored: Sequence[Scored]) -> list[Scored]:
         """Return the statements without those about another thing than asked, as others beside them show.

@@ -119,6 +119,11 @@ _TOP = 60
 _PLAIN_WORD = re.compile(r"[^\W_]+")
 _CELL = re.compile(r"\s*[|;\t]\s*|,(?=\S)|\s{2,}")
 _KEY_END = re.compile(r"[:=]")
+#: The line above what a mail quotes, and questions that it may answer.
+_ATTRIBUTION = re.compile(r"\b(?:wrote|writes|schrieb|a écrit|escribió|ha scritto|schreef)\b[^:\n]{0,60}:\s*\Z")
+_WRITTEN = re.compile(
+    r"\bw(?:rote|rit(?:e|ten))\b|\bsen[dt]\b|\bmail|\bschr[ei]+b|\bécri|\bescrib|\bscri|\bschr[ei]+[fv]", re.IGNORECASE
+)
 
 
 class Judge:
@@ -224,6 +229,7 @@ class Judge:
             return False
         if (
             statement.text.rstrip().endswith("?")
+            or (_ATTRIBUTION.search(statement.text) and not _WRITTEN.search(asked.question))
             or asked.is_repeated(scored)
             or asked.is_of_another(statement)
             or asked.is_of_another_year(scored)

@@ -55,6 +55,7 @@ _DEEPER = 4
 #: Two lines and more of a comment, as in a file of settings; the first one is too long for a heading.
 _COMMENTS = re.compile(r"^[ \t]*#(?: \S+){5}[^\n]*(?:\n[ \t]*#(?: [^\n]*)?(?=\n|\Z))+", re.MULTILINE)
 _COMMENT = re.compile(r"^[ \t]*#", re.MULTILINE)
+_NOTE = re.compile(r"[ \t]*[#;]+[ \t]+(?=\S)")
 #: What a line ends with if the next one doesn't go on with it.
 _ENDED = re.compile(r"[.!?:)]\s*$")
 #: Cells and values, in lower case, that are there but say nothing.
@@ -230,6 +231,14 @@ def described_at(lines: Sequence[str], at: int) -> int:
 def uncommented(text: str) -> str:
     """Return a text of the same length with spaces for the marks of comments of several lines, which are prose."""
     return _COMMENTS.sub(lambda match: _COMMENT.sub(lambda mark: " " * len(mark[0]), match[0]), text)
+
+
+def runs_on(line: str, following: str) -> bool:
+    """Return whether the next line may go on with the sentence of a line: each comment may be a note of its own."""
+    notes = [_NOTE.match(each) for each in (line, following)]
+    if not (notes[0] and notes[1]):
+        return True
+    return following[notes[1].end()].islower() and line.rstrip()[-1] not in ".:;)\"'"
 
 
 def is_form(table: Sequence[Sequence[str]]) -> bool:

@@ -37,6 +37,7 @@ from svc_daemon.core.answers.lines import (
     names_in,
     records_of,
     row_of,
+    runs_on,
     uncommented,
 )
 from svc_daemon.core.answers.particulars import Need, is_in, is_within
@@ -166,7 +167,9 @@ class _Structure:
         self.lines = [
             Span(each.start(), each.start() + len(each[0].rstrip("\n"))) for each in _LINE.finditer(self.text)
         ]
-        self.texts = [self.text[line.start : line.end] for line in self.lines]
+        self.texts, self.raw = (
+            [each[line.start : line.end] for line in self.lines] for each in (self.text, lead + text)
+        )
         #: Of what ends before it, only what the rest belongs to is read.
         self.begin, self.is_first = len(lead), is_first
         self.above = (*reversed(headings), *names_in(title))
@@ -243,6 +246,8 @@ class _Structure:
         line = self.texts[at]
         if not line.strip() or self.cells(line) or ITEM.match(line) or SETTING.match(line) or OBJECT.fullmatch(line):
             return False
+        if not runs_on(self.raw[at - 1], self.raw[at]):
+            return False
         beside = (self.texts[place] for place in (at - 1, at + 1) if place < len(self.lines))
         is_field = field_of(line) and (SET_APART.match(line) or any(map(SET_APART.match, filter(field_of, beside))))
         return not is_field and not (OPTION.match(line.lstrip()) and self.heads(at, line))
@@ -266,16 +271,9 @@ class _Structure:
         # What heads a row's filled cells is around it; what heads empty ones says nothing of it.
         near = [*around, "" if kind == "row" else heads, self.head, self.front, self.first if " " in self.first else ""]
         around = tuple(dict.fromkeys(text for text in near if text))
-        text = self.text[span.start : span.end]
+        text, head, above, headings = self.text[span.start : span.end], self.head, self.above, self.headings
         return Statement(
-            span=span,
-            text=text,
-            kind=kind,
-            heads=heads,
-            head=self.head,
-            around=around,
-            above=self.above,
-            headings=self.headings,
+            span=span, text=text, kind=kind, heads=heads, head=head, around=around, above=above, headings=headings
         )
 
     def heads(self, at: int, line: str) -> bool:

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from svc_daemon.core.answers.extractive_answers import quote_best
+from svc_daemon.core.answers.statements import statements_of
 from svc_daemon.core.text.words import STOP_WORDS, words_of
 from tests.core.answers.passages import passage
 from tests.limits import cpu_limit_s
@@ -215,3 +216,31 @@ def test_rules_that_replace_those_of_another_year_are_not_of_that_year() -> None
         for question in ("water charge per plot, 2021 rules", "water charge per plot, 2024 rules")
     ]
     assert answered == [False, True]
+
+
+def test_a_year_beside_what_a_document_is_called_is_not_the_year_in_a_row_of_another() -> None:
+    lists = [
+        passage(f"Stock list {year}\n\nvariety | seed year | shelf\n{row}", title=f"seeds_{year}.tsv")
+        for year, row in ((2022, "Green Kettle | 2021 | C-50"), (2021, "Green Kettle | 2019 | C-91"))
+    ]
+    read = [replace(each, weights=dict.fromkeys(("shelf", "green", "kettle", "list"), 2.0)) for each in lists]
+    question = "shelf of Green Kettle, 2021 list"
+    assert "C-91" in "".join(piece.text for piece in quote_best(question, question, read).pieces)
+
+
+def test_the_line_above_what_a_mail_quotes_answers_only_who_wrote_it() -> None:
+    mail = passage("On Wed, 8 Nov 2023, Ada Penrose wrote:\n> The harp needs a new string.", title="notes")
+    read = replace(mail, weights=dict.fromkeys(("ada", "penrose", "harp", "wrote"), 2.0))
+    for question, is_quoted in (("Who made Ada Penrose's harp?", False), ("When did Ada Penrose write?", True)):
+        said = "".join(piece.text for piece in quote_best(question, question, [read]).pieces)
+        assert ("wrote" in said) == is_quoted, question
+
+
+def test_each_comment_at_the_top_of_settings_is_a_statement_unless_the_next_line_goes_on_with_it() -> None:
+    notes = "; Potters, firing schedule\n; Kiln: The Dragon (propane)\n; last edited by Lowri on the\n; third of May"
+    texts = [each.text for each in statements_of(passage(f"{notes}\n\n[kiln]\nburners = 2"))]
+    assert texts[:3] == [
+        "; Potters, firing schedule",
+        "; Kiln: The Dragon (propane)",
+        "; last edited by Lowri on the\n; third of May",
+    ]
