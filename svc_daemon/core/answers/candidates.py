@@ -41,6 +41,7 @@ _CELL_END = re.compile(r"\n| \| ")
 _ASKS_WHETHER = re.compile(
     r"\W*(?:is|are|was|were|do|does|did|has|have|had|can|could|may|must|shall|should|will|would)(?:n't)? "
 )
+_ASKS_WHOSE = re.compile(r"\b(?:who|whose|wer|wem|wessen|à qui|qui|quién|di chi|chi|wie|van wie|czyj\w*|кто|чей)\b")
 _ASKS_WHEN = re.compile(r"\bwhen\b")
 #: Matches "what is X"; the group is X.
 _ASKS_WHAT = re.compile(r"what(?: is|'s| are| does) (?:an? |the )?(\w[\w-]*(?: \w+)?)(?: mean)?\s*\??$")
@@ -99,6 +100,7 @@ class Asked(Question):
         super().__init__(question, searched, passages)
         self.wants_number = bool(ASKS_FOR_NUMBER.search(self.question) or _ASKS_WHEN.search(self.question))
         asks_what = _ASKS_WHAT.match(self.question)
+        self.asks_whose = _ASKS_WHOSE.search(self.question) is not None
         self.passages = passages
         documents = [each.document or each.title for each in passages]
         #: For each passage, those of its document.
@@ -155,6 +157,10 @@ class Asked(Question):
         """Return whether a statement, or its document, has what the question names; of alternatives, the statement."""
         is_only = sum(need.group == other.group for other in self.needs) == 1
         return scored.statement.covers(need) or (is_only and self.place(need, scored.passage) > Place.NOWHERE)
+
+    def is_whose(self, scored: Scored) -> bool:
+        """Return whether a statement has the number of a phone, card or account itself whose owner is asked for."""
+        return self.asks_whose and any(need.kind == "spelled" and scored.statement.has(need) for need in self.needs)
 
     def has_options(self, statement: Statement) -> bool:
         """Return whether a statement is about all options of a program that the question has."""

@@ -154,7 +154,7 @@ def choose_surest(
         chances[shown] = chances.get(shown, 0.0) + chance
         likely.append((each, shown, chance > 0))
     # The same words may be said of another thing: "severity: high".
-    likely.sort(key=lambda one: (-chances[one[1]], not one[2], one[0].passage, one[0].span))
+    likely.sort(key=lambda one: (not asked.is_whose(one[0]), -chances[one[1]], not one[2], one[0].passage, one[0].span))
     ranked = [each for each, *_ in likely]
     chosen, has_rival = ranked[:1], False
     quoted = {shown for _, shown, _ in likely[:1]}
@@ -178,7 +178,7 @@ def choose_surest(
     else:
         limit = SURE_OF_AGREED if is_agreed else SURE_OF_NAMELESS
     limit = max(limit, SURE_ELSEWHERE) if asked.forms else limit
-    is_sure = sure >= limit and not has_rival
+    is_sure = (sure >= limit and not has_rival) or any(map(asked.is_whose, chosen))
     return chosen if is_sure else [], ranked
 
 

@@ -23,7 +23,8 @@ from svc_daemon.core.answers.readings import (
     code_of,
     label_of,
 )
-from svc_daemon.core.dates import DAY_NAMES, DOTTED_DATE, FOREIGN_NAMES, ISO_DATE, MONTHS
+from svc_daemon.core.dates import DAY_NAMES, DOTTED_DATE, FOREIGN_NAMES, ISO_DATE, MONTHS, numbered
+from svc_daemon.core.spellings import Spelling, spellings_in
 from svc_daemon.core.text.languages import COMMON, common_in, guess_language
 from svc_daemon.core.text.words import STOP_WORDS, stem_of, words_of
 
@@ -59,6 +60,8 @@ _GERMAN = frozenset(
     "der das ist wie wer welche welcher welches wann wird im für von und ein eine einen ich sie um ab zum zur meine "  # noqa: SIM905
     "unser unsere wieviel".split()
 )
+#: The spelling of a number in groups that is of a phone, a card or an account, and no amount, date or range.
+_IDENTIFIER = re.compile(r"(?:[a-z]{1,4}\d{6}|[a-z]{2}\d\d\w{10}|0\d{6}|\d{10})\w*\Z")
 
 
 class Need(NamedTuple):
@@ -66,7 +69,7 @@ class Need(NamedTuple):
 
     #: As the question spells it.
     text: str
-    #: `code`, `label`, `quantity`, `day`, `quoted`, `option` or `name`.
+    #: `code`, `label`, `quantity`, `day`, `quoted`, `option`, `name`, or `spelled`, which has spellings as its value.
     kind: str
     value: str | Quantity
     #: A part of it that every text which has it has, in lower case; empty if that isn't sure.
@@ -100,6 +103,11 @@ def needs_of(question: str) -> list[Need]:
         inside = [at for at, token in enumerate(reading.tokens) if match.start() < token.start < match.end()]
         taken.update(inside)
         found.append((inside[0] if inside else 0, Need(quoted, "quoted", Reading(quoted).joined)))
+    for start, end, forms in identifiers_in(reading):
+        inside = [at for at, token in enumerate(reading.tokens) if start <= token.start < end and at not in taken]
+        if inside:
+            taken.update(inside)
+            found.append((inside[0], Need(reading.text[start:end], "spelled", " ".join(forms))))
     for match in OPTION.finditer(reading.text):
         inside = [at for at, token in enumerate(reading.tokens) if match.start() < token.end <= match.end()]
         taken.update(inside)
@@ -229,6 +237,21 @@ def _grouped(reading: Reading, found: Sequence[tuple[int, Need]]) -> list[Need]:
     return needs
 
 
+def identifiers_in(reading: Reading) -> list[Spelling]:
+    """List the numbers of phones, cards and accounts in a text, the longest first."""
+    whole = [Spelling(each.start, each.end, (each.low, each.low.lstrip("0"))) for each in reading.tokens]
+    found = (each for each in (*spellings_in(reading.text), *whole) if _IDENTIFIER.match(each.forms[0]))
+    # 03.03.2024 is none.
+    others = (each for each in found if not any(numbered(reading.text[each.start : each.end])))
+    return sorted(others, key=lambda each: each.start - each.end)
+
+
+@lru_cache(maxsize=1024)
+def spelled_in(reading: Reading) -> frozenset[str]:
+    """Return the spellings of the numbers of phones, cards and accounts in a text."""
+    return frozenset(form for each in identifiers_in(reading) for form in each.forms)
+
+
 @lru_cache(maxsize=8192)
 def is_in(need: Need, reading: Reading, *, has_units: bool = True) -> bool:
     """Return whether a text has a particular. Unless it `has_units`, its numbers without a unit may have any."""
@@ -236,6 +259,8 @@ def is_in(need: Need, reading: Reading, *, has_units: bool = True) -> bool:
         return _is_amount_in(need, need.value, reading, has_units=has_units)
     if need.kind == "option":
         return re.search(rf"(?<![\w-]){re.escape(need.value)}(?![\w-])", reading.text) is not None
+    if need.kind == "spelled":
+        return not spelled_in(reading).isdisjoint(str(need.value).split())
     if need.kind in ("quoted", "day"):
         return need.value in (reading.joined if need.kind == "quoted" else reading.days)
     if need.kind == "name":

@@ -244,3 +244,29 @@ def test_each_comment_at_the_top_of_settings_is_a_statement_unless_the_next_line
         "; Kiln: The Dragon (propane)",
         "; last edited by Lowri on the\n; third of May",
     ]
+
+
+PEOPLE = (
+    "name | phone | IBAN\n"
+    "Meier | +49 30 1234567 | DE89 3704 0044 0532 0130 00\n"
+    "Smith | 020 7946 0958 | GB29NWBK60161331926819"
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "unmatched"),
+    [
+        ("Whose phone is 0301234567?", "Meier", ()),
+        ("Who has the phone 0049 30 123-4567?", "Meier", ()),
+        ("whose phone is +44 20 7946 0958", "Smith", ()),
+        ("Whose IBAN is DE89370400440532013000?", "Meier", ()),
+        ("who has the IBAN GB29 NWBK 6016 1331 9268 19", "Smith", ()),
+        ("whose phone is 020 7946 0959", "", ("020 7946 0959",)),
+        ("Whose IBAN is DE89370400440532013001?", "", ("DE89370400440532013001",)),
+    ],
+)
+def test_the_owner_of_a_number_is_found_however_it_is_written(question: str, answer: str, unmatched: object) -> None:
+    words = [word for word in words_of(question) if word in PEOPLE.lower()]
+    read = replace(passage(PEOPLE, title="people"), weights=dict.fromkeys(words, 2.0))
+    found = quote_best(question, question, [read])
+    assert ("".join(piece.text for piece in found.pieces)[: len("Meier")], found.unmatched) == (answer, unmatched)
