@@ -61,7 +61,7 @@ _GERMAN = frozenset(
     "unser unsere wieviel".split()
 )
 #: The spelling of a number in groups that is of a phone, a card or an account, and no amount, date or range.
-_IDENTIFIER = re.compile(r"(?:[a-z]{1,4}\d{6}|[a-z]{2}\d\d\w{10}|0\d{6}|\d{10})\w*\Z")
+_IDENTIFIER = re.compile(r"(?:[a-z]{2}\d\d\w{10}|0\d{6}|\d{10})\w*\Z")
 
 
 class Need(NamedTuple):
