@@ -48,8 +48,8 @@ def builder(installation: Installation) -> Installation:
 def reader(tmp_path: Path) -> Iterator[Installation]:
     """An empty folder and a clean environment, as a new reader of the docs has."""
     fresh = Installation(tmp_path)
-    # Modules are compiled when they are imported, and most modules of the libraries never are. (To pip, 0 means yes.)
-    fresh.environ = environment(tmp_path, {"PIP_NO_COMPILE": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"})
+    # Modules are compiled when they are imported, and most modules of the libraries never are.
+    fresh.environ = environment(tmp_path, {"PIP_COMPILE": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"})
     for inherited in ("PYTHONPATH", "VIRTUAL_ENV", "PYTEST_CURRENT_TEST"):
         fresh.environ.pop(inherited, None)
     yield fresh
