@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
@@ -34,6 +35,8 @@ LOOK_S = 15.0
 OVERDUE_S = 5.0
 #: Minimum time in seconds between two purges: each writes a good part of a team's index.
 PURGE_PAUSE_S = 3600.0
+#: Maximum time in seconds of a purge that a stop waits for. The next start goes on with it.
+LAST_PURGE_S = 2.0
 #: Minimum time in seconds between two commits of the number of answers and searches.
 COUNT_PAUSE_S = 1.0
 
@@ -100,7 +103,9 @@ class SweepingWorker(Worker):
 
     async def stop(self) -> None:
         # A user who deletes a source and then stops the service expects that nothing of it is left.
-        await self._purge(due_s=0.0)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LAST_PURGE_S):
+                await self._purge(due_s=0.0)
 
     async def _purge(self, due_s: float) -> None:
         now_s = self.context.clock.monotonic()

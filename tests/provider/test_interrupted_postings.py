@@ -3,6 +3,7 @@
 import os
 import shutil
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -10,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from svc_daemon.errors import ShuttingDown
 from svc_daemon.provider.embedded.indexes import MOST_BUILDS
+from svc_daemon.provider.embedded.packing import SLICE_CHUNKS
 from svc_daemon.provider.embedded.postings import Latest, Posting, Postings, count_terms
 from svc_daemon.provider.embedded.provider import EmbeddedProvider
 from svc_daemon.provider.errors import IndexBuilding, ProviderFailed
@@ -119,6 +122,36 @@ def test_a_team_that_is_deleted_while_its_postings_are_made_leaves_nothing(
         with suppress(ProviderFailed):
             purged.result(60)
     assert [path.name for path in folder.iterdir()] == []
+
+
+def test_a_rebuild_ends_within_a_large_document_when_the_index_is_closed_and_goes_on_later(
+    reopened: Callable[[], EmbeddedProvider], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    provider = reopened()
+    put(provider, "src_1", *["fox"] * 2000)
+    put(provider, "src_2", "owl")
+    provider.delete_document(TEAM, "src_2")
+    adds, is_adding, may_go_on, add = [0], threading.Event(), threading.Event(), Postings.add
+
+    def wait_and_add(postings: Postings, more: Iterable[Posting]) -> None:
+        adds[0] += 1
+        is_adding.set()
+        assert may_go_on.wait(60)
+        add(postings, more)
+
+    with monkeypatch.context() as patched, ThreadPoolExecutor() as threads:
+        patched.setattr(Postings, "add", wait_and_add)
+        purged = threads.submit(provider.purge, TEAM)
+        assert is_adding.wait(60)
+        closed = threads.submit(provider.close)
+        wait_until(closed.running, "the index is being closed")
+        time.sleep(0.2)
+        may_go_on.set()
+        closed.result(60)
+        with suppress(ProviderFailed, ShuttingDown):
+            purged.result(60)
+    assert adds[0] < 2000 / SLICE_CHUNKS
+    assert len(found(reopened(), "fox", limit=3000)) == 2000
 
 
 def test_postings_that_are_closed_take_no_writes(tmp_path: Path) -> None:

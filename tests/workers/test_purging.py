@@ -2,6 +2,8 @@
 
 import os
 import re
+import threading
+import time
 import zlib
 from collections.abc import Collection, Iterator
 from contextlib import suppress
@@ -12,6 +14,8 @@ from string import ascii_lowercase
 
 import pytest
 
+from svc_daemon.provider.embedded.provider import EmbeddedProvider
+from tests.acceptance.installations import PATIENCE_S
 from tests.api.daemons import Daemon
 from tests.workers.test_deleting_buckets import FORCE
 from tests.workers.test_syncing import wait_round
@@ -116,6 +120,32 @@ def test_deleted_text_leaves_the_files_at_once_and_later_texts_within_an_hour(wo
         working.advance(pause_s)
         working.wait(lambda source=source: not traces(working, {source.text}), "the text is gone")  # type: ignore[misc]
     assert working.found("quay") == [kept.id]
+
+
+def test_stop_waits_only_a_moment_for_the_purge_of_a_large_index(
+    working: Daemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    purges, is_closed, close = list[str](), threading.Event(), EmbeddedProvider.close
+
+    def purge_until_closed(_: EmbeddedProvider, team_id: str) -> bool:
+        purges.append(team_id)
+        return len(purges) == 1 or is_closed.wait(PATIENCE_S)
+
+    def say_and_close(provider: EmbeddedProvider) -> None:
+        is_closed.set()
+        close(provider)
+
+    monkeypatch.setattr(EmbeddedProvider, "purge", purge_until_closed)
+    monkeypatch.setattr(EmbeddedProvider, "close", say_and_close)
+    words = Random(3)
+    for source in (add(working, words), add(working, words)):
+        working.wait_ready(source.id)
+        working.delete(f"/v1/sources/{source.id}")
+        working.wait(lambda: is_cleared(working) and bool(purges), "the source is cleared")
+    began_s = time.monotonic()
+    working.stop()
+    assert len(purges) == 2
+    assert time.monotonic() - began_s < PATIENCE_S / 2
 
 
 def _read(path: Path) -> bytes:

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -228,7 +228,7 @@ class TeamIndex:
 
         After a kill, the next call goes on where this one was.
         """
-        with self._building, ExitStack() as stack:
+        with self._building, ExitStack() as stack, suppress(ShuttingDown):
             if self._closed.is_set():
                 return
             number, is_new = self.database.write(document_rows.begin_building)
@@ -238,9 +238,8 @@ class TeamIndex:
                 target = Postings(self._folder_of(number), is_new=True)
             stack.callback(target.close)
             self._fill(target)
-            if not self._closed.is_set():
-                self._use(target, number)
-                stack.pop_all()
+            self._use(target, number)
+            stack.pop_all()
 
     def _build_until_done(self) -> None:
         pause_s = FIRST_PAUSE_S
@@ -269,14 +268,12 @@ class TeamIndex:
                 _turns.notify()
 
     def _fill(self, target: Postings) -> None:
-        """Add all documents to postings that are rebuilt, until the index is closed."""
+        """Add all documents to postings that are rebuilt. Raises ShuttingDown if the index is closed."""
         while missing := self._list_missing(target):
             wanted = self.database.read(documents.count_posted)
             self._total = sum(wanted.values())
             self._done = self._total - sum(wanted.get(each, 0) for each in missing)
             for batch in in_batches(missing, wanted):
-                if self._closed.is_set():
-                    return
                 self._post(target, batch)
                 target.commit()
                 self._done += sum(wanted.get(each, 0) for each in batch)
@@ -305,7 +302,10 @@ class TeamIndex:
         return sorted(number for number, chunks in wanted.items() if held.get(number, 0) < chunks)
 
     def _post(self, target: Postings, numbers: Sequence[int]) -> None:
-        """Add the postings of these documents, unless they have changed meanwhile."""
+        """Add the postings of these documents, unless they have changed meanwhile.
+
+        Raises ShuttingDown if the index is closed, also within a large document.
+        """
         for number in numbers:
             stored = self.database.read(lambda connection: documents.find_by_number(connection, number))  # noqa: B023
             if stored is not None and stored["language"] is None:
@@ -315,6 +315,8 @@ class TeamIndex:
                 continue
             wording = self.database.read(lambda connection: documents.read_wording(connection, stored))  # noqa: B023
             for slice_ in self.read_slices(stored):
+                if self._closed.is_set():
+                    raise ShuttingDown
                 target.add(wording.postings(*slice_))
 
     def _open_checked(self, number: int) -> Postings:
