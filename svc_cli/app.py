@@ -22,8 +22,9 @@ from svc_cli.commands.help_pages import (
 )
 from svc_cli.commands.invocations import common_callback, new_app
 from svc_cli.console import Console, Format, OutputLost
-from svc_cli.errors import NO_ROOM, BadAnswer, Interrupted, SvcError, UsageError, refused_by_system
+from svc_cli.errors import NO_ROOM, BadAnswer, Interrupted, PathMissing, SvcError, UsageError, refused_by_system
 from svc_cli.exits import Exit
+from svc_cli.given_files import is_folder_gone
 from svc_daemon.wire.light.field_errors import plain
 
 #: For each command, its module in `commands` and its line in `svc --help`. The most used commands come first.
@@ -191,6 +192,11 @@ def _local_trouble(error: Exception) -> SvcError | None:
         # Python decodes arguments that are not UTF-8 to characters that can't be encoded.
         odd = error.object[max(0, error.start - 40) : error.end + 40]
         return UsageError(f"{odd!r} is not UTF-8 text.", hint="use UTF-8 for names, titles and words.")
+    if isinstance(error, FileNotFoundError) and error.filename is None and is_folder_gone():
+        return PathMissing(
+            "The current folder is gone: it was deleted or replaced, or its disk was unmounted.",
+            hint="`cd` to a folder that is there, and run the same command again.",
+        )
     if isinstance(error, OSError) and (error.filename is not None or error.errno in NO_ROOM):
         return refused_by_system(error)
     return None

@@ -22,6 +22,14 @@ KEY_BYTES = 64 * 1024
 MOST_BYTES = 64 * 1024 * 1024
 
 
+def is_folder_gone() -> bool:
+    """Whether the current folder was deleted, or can't be found for another reason."""
+    try:
+        return not os.getcwd()  # noqa: PTH109 - only whether it fails
+    except OSError:
+        return True
+
+
 def is_stream(path: Path) -> bool:
     """Whether this is a stream that the shell has opened, and not a file in a folder."""
     return str(path.absolute().parent) in STREAMS

@@ -34,6 +34,18 @@ def test_stream_of_the_shell_is_read() -> None:
         os.close(read)
 
 
+@pytest.mark.parametrize("words", ["search moss", "sync . -b docs", "upload /etc/hostname -b docs", "config path"])
+def test_command_says_that_the_current_folder_is_gone(
+    svc: RunSvc, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    ended = svc(*words.split(), "--json")
+    assert ended.failure == (5, "svc_path_not_found")
+    assert "The current folder is gone" in ended.json["error"]["message"]
+
+
 @pytest.mark.parametrize("words", ["cite verify x", "webhook verify x --secret-file x", "eval x"])
 def test_command_refuses_a_pipe_that_nobody_writes(svc: RunSvc, monkeypatch: pytest.MonkeyPatch, words: str) -> None:
     os.mkfifo("x")
