@@ -175,7 +175,7 @@ def _guarded(arguments: Sequence[str], console: Console) -> int:
         what, colon, why = error.format_message().partition(": ")
         message = " ".join((f"{what}{colon}{plain(why)}" if colon else plain(what)).split())
         meant = meant_by(meant_options(error, context))
-        message = message.partition(" (Possible options")[0].rstrip(".") + "." if meant else message
+        message = message.partition(" (Possible options")[0].rstrip(".") + "."
         hint = meant or hint_of_words(error, context) or f"`{path} --help` shows how it is used."
         return _fail(console, UsageError(message, hint=hint))
     except (KeyboardInterrupt, typer.Abort) as interrupt:

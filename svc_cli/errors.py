@@ -28,7 +28,8 @@ SvcError             the base class: an error code, a sentence and a hint
 
 import errno
 from collections.abc import Mapping
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
 from svc_cli.exits import Exit, exit_for_answer
 
@@ -190,6 +191,14 @@ class TitleConflict(SvcError):
 class PathMissing(SvcError):
     code = "svc_path_not_found"
     exit = Exit.MISSING
+
+    @classmethod
+    def of_folder(cls, folder: Path) -> Self:
+        """Return the error for a folder that is not there, or is a file."""
+        details = {"path": str(folder)}
+        if folder.is_file():
+            return cls(f"{folder} is a file, not a folder.", hint="`svc upload` sends single files.", details=details)
+        return cls(f"{folder}: there is no such folder.", details=details)
 
 
 class DaemonUnreachable(SvcError):

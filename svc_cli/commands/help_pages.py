@@ -33,6 +33,8 @@ SYNONYMS = {
     **dict.fromkeys(("cat", "read"), ("text", "show")),
     **dict.fromkeys(("log", "tail"), ("logs", "log")),
 }
+#: Options with which other programs take folders.
+_WHOLE_FOLDERS = ("-r", "-R", "--recursive", "-a", "--archive")
 #: Options of other programs, each with those that may be meant; the first that a command has is suggested.
 _MEANT_OPTIONS = {
     "-n": ("-k", "--limit", "--lines", "--dry-run", "--names"),
@@ -41,6 +43,7 @@ _MEANT_OPTIONS = {
     **dict.fromkeys(("--delete", "--remove"), ("--prune", "--force")),
     **dict.fromkeys(("--format", "--output-format"), ("--json",)),
     **dict.fromkeys(("-o", "--out", "--file"), ("--output",)),
+    **dict.fromkeys(_WHOLE_FOLDERS, ()),
 }
 #: A range as Typer shows it, such as `[1<=x<=50]`.
 _RANGE = re.compile(r"  \[[^\[\]]*[<>]=?[^\[\]]*\]$")
@@ -130,8 +133,10 @@ def meant_options(error: Exception, ctx: Any) -> list[str]:
 
 
 def hint_of_words(error: Exception, ctx: Any) -> str | None:
-    """Return how to ask for a word that begins with a dash, if a command without this option takes any words."""
+    """Return how to ask for a word that begins with a dash, or that a command needs no option to take folders."""
     name = getattr(error, "option_name", None)
+    if name in _WHOLE_FOLDERS and ctx is not None and ctx.info_name in ("upload", "sync", "diff", "run", "add"):
+        return f"leave {name} out: a folder is taken with everything in it."
     takes_words = ctx is not None and any(each.name == "words" for each in ctx.command.get_params(ctx))
     return (
         f"if {name} is one of the words, put `--` before them: `{ctx.command_path} -- …`."

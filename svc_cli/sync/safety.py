@@ -9,11 +9,14 @@ case of doubt the sources stay:
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from svc_cli.errors import SafetyStop, UsageError
 from svc_cli.transfer.reports import ReportItem
 from svc_cli.transfer.rooted_files import Way
+from svc_cli.transfer.skips import Skip
+from svc_cli.transfer.snapshots import why_nothing
 
 #: This many removals are always allowed if the limit is a percentage.
 FEW = 10
@@ -298,13 +301,17 @@ def refuse_new_way(name: str, folder: str, before: Way | None, now: Way) -> None
     )
 
 
-def refuse_lost_root(folder: str, *, exists: bool, is_empty: bool, owned: int) -> None:
-    """Raise SafetyStop if a folder that had files is missing or empty: its disk may not be mounted."""
-    if not owned or (exists and not is_empty):
+def refuse_lost_root(folder: Path, owned: int, met: int = 0, skips: Iterable[Skip] | None = None) -> None:
+    """Raise SafetyStop if a folder that had files is missing or empty: its disk may not be mounted.
+
+    `met` files are in it that are not left out; `skips` are those that are, or None if the folder is missing.
+    """
+    if not owned or met:
         return
-    what = "has nothing to sync" if exists else "is missing"
+    what = "it is missing" if skips is None else why_nothing(folder, skips)
+    files = "1 file of it is" if owned == 1 else f"{owned} files of it are"
     raise SafetyStop(
-        f"{folder} {what}, but {owned} files of it are in the bucket; nothing was changed.",
+        f"{folder}: {what}, but {files} in the bucket; nothing was changed.",
         hint="mount or restore the folder; to remove its files from the bucket, use `svc source rm`.",
-        details={"folder": folder, "owned": owned},
+        details={"folder": str(folder), "owned": owned},
     )

@@ -110,8 +110,8 @@ def _sync(run: SyncRun) -> None:
         refuse_new_way(run.mapping.name, str(folder), index.find_way(), root.way)
     bucket, known = _find_bucket(run, root)
     if root is None:
-        refuse_lost_root(str(folder), exists=False, is_empty=True, owned=known.owned)
-        raise PathMissing(f"{folder}: there is no such folder.", details={"path": str(folder)})
+        refuse_lost_root(folder, known.owned)
+        raise PathMissing.of_folder(folder)
     if not options.is_dry:
         index.set_way(root.way)
     is_moved = bool(known.rows) and index.find_fact(ROOT) not in (None, root.identity)
@@ -127,7 +127,7 @@ def _sync(run: SyncRun) -> None:
     else:
         apply(run, bucket["id"], comparison)
     # If the walk found no files, nothing has been changed yet, so the sync can still be refused.
-    refuse_lost_root(str(folder), exists=True, is_empty=comparison.met == 0, owned=known.owned)
+    refuse_lost_root(folder, known.owned, comparison.met, comparison.snapshot.skips)
     _report_left_out(run, comparison)
     run.report.links = comparison.snapshot.links
     if comparison.snapshot.is_complete:

@@ -54,6 +54,11 @@ def test_sync_of_a_missing_or_empty_folder_stops_and_removes_nothing(installatio
     with moved_away(docs):
         docs.mkdir()
         assert sync(installation, *PRUNE).exit == 11
+    rules = write(docs, ".svcignore", "*\n")
+    stopped = sync(installation, *PRUNE)
+    assert stopped.exit == 11
+    assert "nothing in it is sent (" in stopped.json["error"]["message"]
+    rules.unlink()
     assert list_held(installation) == before
 
 

@@ -85,6 +85,21 @@ def test_a_command_or_option_of_other_programs_is_a_usage_error_whose_hint_names
     assert refused.json["error"]["message"][-1] == "."
 
 
+@pytest.mark.parametrize("command", ("upload -r docs -b b", "sync docs --recursive -b b", "watch add -R docs -b b"))
+def test_an_option_with_which_other_programs_take_folders_is_said_to_be_needless(command: str, svc: RunSvc) -> None:
+    refused = svc(*command.split(), "--json")
+    assert refused.failure == (2, "svc_usage"), refused.stdout
+    assert refused.json["error"]["hint"].endswith("out: a folder is taken with everything in it.")
+
+
+@pytest.mark.parametrize("command", ("watch add a.md -b b", "ignore list a.md"))
+def test_a_file_in_place_of_a_folder_is_said_to_be_one(command: str, svc: RunSvc) -> None:
+    Path("a.md").write_text("moss")
+    refused = svc(*command.split(), "--json")
+    assert refused.failure == (5, "svc_path_not_found"), refused.stdout
+    assert "a.md is a file, not a folder." in refused.json["error"]["message"]
+
+
 @pytest.mark.parametrize(("name", "option"), (("search", "--exclude-vcs"), ("ask", "-z")))
 def test_an_option_among_the_words_of_a_question_gets_the_hint_to_put_dashes_before_them(
     name: str, option: str, svc: RunSvc

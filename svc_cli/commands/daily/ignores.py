@@ -75,7 +75,7 @@ def list_ignored(
     """
     known, looked = _mappings(call), Path(folder or os.curdir)
     if not looked.is_dir():
-        raise PathMissing(f"{folder}: there is no such folder.", details={"path": folder})
+        raise PathMissing.of_folder(looked)
     inner = [] if folder is not None or _root_of(known, looked) else [each.folder for each in known]
     inner = [each for each in inner if each.is_dir() and each.resolve().is_relative_to(looked.resolve())]
     skips, taken = list[Skip](), 0

@@ -337,7 +337,7 @@ def _known(call: Invocation, name: str | None = None) -> list[tuple[Mapping, str
 def _folder(text: str) -> Path:
     folder = absolute(Path(text))
     if not folder.is_dir():
-        raise PathMissing(f"{folder}: there is no such folder.", details={"path": str(folder)})
+        raise PathMissing.of_folder(folder)
     return folder
 
 

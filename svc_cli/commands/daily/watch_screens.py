@@ -30,7 +30,9 @@ class Display:
         self._screen = Screen(console)
         self._lines: deque[str] = deque(maxlen=LAST_LINES)
         self._drawn_s = 0.0
+        #: The last state of each mapping that was shown, and that was said in a line of text.
         self._shown: dict[str, str] = {}
+        self._said: dict[str, str] = {}
         #: Skipped paths by mapping, of which the live table only shows the number.
         self._skipped: dict[str, set[str]] = {}
         #: The last known state of each watched folder.
@@ -84,7 +86,9 @@ class Display:
                 continue
             self._shown[state["mapping"]] = state["state"]
             self._console.event({"type": "watch.state", **state})
-            if not self._is_live and self._console.is_text and state["state"] in ("watching", "missing"):
+            is_said = self._said.get(state["mapping"]) == state["state"]
+            if not (self._is_live or is_said) and self._console.is_text and state["state"] in ("watching", "missing"):
+                self._said[state["mapping"]] = state["state"]
                 self._console.message(f"{state['mapping']}: {state['state']} {state['dir']}")
         self._draw()
 
