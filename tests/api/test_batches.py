@@ -135,7 +135,7 @@ def test_a_request_that_makes_no_sense_is_refused_whole(shared: Daemon) -> None:
         (on_item, "manifest.items.1.webhook"),
         (on_file, "files.1.options.0.webhook"),
         (batch_body(THREE) | {"team_id": "x"}, "team_id"),
-        (batch_body([("a", b""), ("b", b"")]), "files"),
+        (batch_body([("a", b""), ("b", b"")]), "files.1"),
     ]
     before = shared.count("batches"), shared.count("uploads")
     for body, path in cases:
@@ -174,7 +174,7 @@ def test_a_replay_is_answered_after_the_replacements_were_made(working: Daemon) 
     again, dry = body_of(ask_batch(working, body)), body | {"dry_run": True}
     assert (again["batch_id"], again["status"]) == (batch["batch_id"], "completed")
     for other in (body, dry):
-        assert refused_field(ask_batch(working, other, repeat_key="other")) == "files"
+        assert refused_field(ask_batch(working, other, repeat_key="other")) == "files.0"
     assert body_of(ask_batch(working, dry))["would_create"] is None
 
 

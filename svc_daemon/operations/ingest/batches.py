@@ -7,7 +7,7 @@ from itertools import accumulate
 from typing import Any
 
 from svc_daemon.core.access import api_keys
-from svc_daemon.core.json_bodies import refusal
+from svc_daemon.core.json_bodies import refusals
 from svc_daemon.core.uploads import batches as rules
 from svc_daemon.core.uploads.batches import RollUp
 from svc_daemon.core.uploads.sessions import CANCELED, OPEN, PENDING, UPLOADING
@@ -91,8 +91,7 @@ async def create_batch(context: Context, request: Creation, opening: Opening) ->
 def refuse_empty(opening: Opening) -> None:
     """Raise `invalid_request` if every file of the batch is rejected."""
     if not opening.wanted:
-        first = opening.rejected[0]
-        raise refusal("files", f"no file can be taken; {first['client_file_id']}: {first['error']['message']}")
+        raise refusals([(f"files.{at}", each["error"]["message"]) for at, each in enumerate(opening.rejected)])
 
 
 def find_batch(context: Context, key: KeyRow, bucket: str, batch_id: str) -> BatchRow:
