@@ -10,7 +10,7 @@ import {begin, onSessionEnd, session, signOut, take} from "./session.js";
 import {showSource} from "./source.js";
 import {restoreUploads} from "./uploads.js";
 
-// Views by the first part of the address: `#/b/docs?status=failed` shows what failed in the bucket `docs`.
+// Views by the first part of the address, such as `#/b/docs?status=failed`.
 const VIEWS = {"": showBuckets, b: showBucket, s: showSource, search: showSearch, ask: showAsk};
 const [main, tabs, liveness, out, announcer, skip] = ["main", "tabs", "live", "out", "announcer", "skip"].map(element);
 let shown = new AbortController();
@@ -41,6 +41,7 @@ async function showView() {
 		put(announcer, document.title);
 	} catch (error) {
 		if (signal.aborted) return;
+		title(error.message);
 		show(main, trouble(error), button("Try again", showView));
 		// As soon as the service answers again, so does the view.
 		onEvent(signal, event => event || showView());

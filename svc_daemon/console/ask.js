@@ -1,4 +1,4 @@
-// The view of a question: the answer as it is written, its numbered quotes, and the clicked one in its place.
+// The view of a question: its answer, the numbered quotes, and the clicked one in its place.
 
 import {at, attempt, badge, button, frame, h, listed, place, put, said, sent, show} from "./dom.js";
 import {bucketChips, split} from "./search.js";
@@ -24,7 +24,7 @@ export async function showAsk({main, signal, query, set, title}) {
 	const quote = (source, label, state) => h("li", h("p", button(label, () => open(source), ".quiet"), " ", state),
 		h("p.faint", place(source.location)), h("blockquote", {dir: "auto"}, source.quote));
 
-	// Show an answer with its marks, such as [1], as buttons, and whether each quote is proven.
+	// Show an answer with its marks, such as [1], as buttons, and which quotes are proven.
 	function finish(answer) {
 		const {grounded, sources, unmatched, warnings} = answer;
 		show(text, answer.text.split(/(\[\d+\])/).map(piece => {
@@ -39,7 +39,7 @@ export async function showAsk({main, signal, query, set, title}) {
 		if (sources.length) prove(answer, states).catch(() => states.forEach(each => put(each, "not checked")));
 	}
 
-	// The service reads the stored bytes of each quote again, and compares it with the sentences that cite it.
+	// The service compares each quote with the stored bytes, and with the sentences that cite it.
 	async function prove({text, sources}, states) {
 		const {data} = await post(at`citations/verify`, {text, question: query.q, sources}, signal);
 		for (const [index, {proven, reason, result, changes}] of data.entries()) {
@@ -63,8 +63,10 @@ export async function showAsk({main, signal, query, set, title}) {
 		});
 		if (!answer) throw new Error("The answer was cut off. Ask again.");
 		answer.text = answer.output[0].content[0].text;
-		sessionStorage.setItem(PLACE, JSON.stringify([query.q, query.b, answer]));
 		finish(answer);
+		try {
+			sessionStorage.setItem(PLACE, JSON.stringify([query.q, query.b, answer]));
+		} catch {}
 	});
 
 	const drawChips = async () => show(chips, await bucketChips(query.b, b => (set({b}), drawChips()), signal));

@@ -1,6 +1,6 @@
 // The view of a bucket: files to drop, failures by reason, and a table of its sources.
 
-import {ask, at, attempt, badge, button, bytes, count, dotted, frame, h, keyed, listed, number, put, said, show, soon, stateOf, time, to, words} from "./dom.js";
+import {ask, at, attempt, badge, button, bytes, count, dotted, frame, h, keyed, leaveGone, listed, number, put, said, show, soon, stateOf, time, to, words} from "./dom.js";
 import {bucketState, counts, summary} from "./buckets.js";
 import {onEvent} from "./live.js";
 import {longTable} from "./rows.js";
@@ -14,7 +14,7 @@ function confirmRemoval(sources, verb, bucketId) {
 	const what = count(sources.length, "source"), shared = sources.filter(others).length;
 	const effect = verb === "Delete"
 		? ["They are deleted for good, with their stored files", shared && `; ${number(shared)} of them from other buckets, too`]
-		: ["They leave this bucket", shared && `; ${number(shared)} stay in other buckets`, shared < sources.length && ". What is in no other bucket stays stored, but no search finds it"];
+		: ["They leave this bucket", shared && `; ${number(shared)} stay in other buckets`, ". What is in no other bucket stays stored, but no search finds it"];
 	const list = sources.slice(0, NAMED).map(source => h("li", said(source.title),
 		h("span.faint", ` ${listed(bytes(source.size_bytes), others(source) && `also in ${count(others(source), "other bucket")}`)}`)));
 	const more = sources.length > NAMED && h("li", `and ${number(sources.length - NAMED)} more`);
@@ -28,7 +28,7 @@ function failureGroup({code}, filter, retry) {
 		update({count: all, message, retryable_count: helped}) {
 			put(title, `${number(all)} × ${words(code)}`);
 			put(example, message);
-			put(again, helped === all ? `Retry ${number(all)}` : `Retry ${number(helped)} of ${number(all)}`);
+			put(again, `Retry ${number(helped)}${helped < all ? ` of ${number(all)}` : ""}`);
 			again.hidden = !helped;
 		},
 	});
@@ -41,7 +41,7 @@ function sourceRow({id}, chosen, onchange) {
 		update(source) {
 			const {error, warnings, tags, filename} = source;
 			box.checked = chosen.has(id);
-			box.setAttribute("aria-label", `Choose ${source.title}`);
+			box.ariaLabel = `Choose ${source.title}`;
 			put(title, source.title);
 			put(note, error ? error.message : dotted(...warnings, ...tags) || (source.title.endsWith(filename) ? "" : filename));
 			title.title = source.title;
@@ -58,6 +58,7 @@ function sourceRow({id}, chosen, onchange) {
 export async function showBucket({main, signal, rest: [slug], query, set, title}) {
 	title(slug);
 	const chosen = new Map(), mayAdd = can("knowledge:file:create");
+	const path = at`buckets/${slug}/sources`;
 	let bucket;
 	const parts = frame(main, "bucket");
 	const {heading, lead, about, outcome, failures, groups, helped, typed, status, types, tag, reason, bar, counted, none, table, all, body, changes} = parts;
@@ -83,8 +84,8 @@ export async function showBucket({main, signal, rest: [slug], query, set, title}
 			again();
 		}
 	});
-	const remove = async (verb, path) => (await confirmRemoval([...chosen.values()], verb, bucket.id)) && doEach(({id}) => call("DELETE", path(id)), `${verb}${verb === "Delete" ? "d" : "ed"}`);
-	const retryOne = ({id, status}) => (status === "failed" ? post(at`sources/${id}/retry`) : Promise.resolve());
+	const remove = async (verb, of) => (await confirmRemoval([...chosen.values()], verb, bucket.id)) && doEach(({id}) => call("DELETE", of(id)), verb + (verb === "Delete" ? "d" : "ed"));
+	const retryOne = ({id, status}) => status === "failed" && post(at`sources/${id}/retry`);
 
 	function choose(sources, on) {
 		for (const source of sources) on ? chosen.set(source.id, source) : chosen.delete(source.id);
@@ -96,7 +97,7 @@ export async function showBucket({main, signal, rest: [slug], query, set, title}
 		const mayDelete = can("knowledge:source:delete");
 		show(bar, h("span.grow", `${number(chosen.size)} chosen`),
 			mayAdd && [...chosen.values()].some(source => source.status === "failed") && button("Retry", () => doEach(retryOne, "Trying again:")),
-			mayDelete && button("Detach…", () => remove("Detach", id => at`buckets/${slug}/sources/${id}`)),
+			mayDelete && button("Detach…", () => remove("Detach", id => `${path}/${id}`)),
 			mayDelete && button("Delete…", () => remove("Delete", id => at`sources/${id}`), ".danger"),
 			button("Clear", () => choose([...chosen.values()]), ".quiet"));
 		rows.redraw();
@@ -107,7 +108,7 @@ export async function showBucket({main, signal, rest: [slug], query, set, title}
 		table, body, signal,
 		height: () => (matchMedia("(max-width: 40rem)").matches ? 76 : 56),
 		async read(after, limit) {
-			const {sources, ...page} = await get(at`buckets/${slug}/sources`, {...filters(), sort: query.sort || "-updated_at", after, limit}, signal);
+			const {sources, ...page} = await get(path, {...filters(), sort: query.sort || "-updated_at", after, limit}, signal);
 			return {...page, rows: sources};
 		},
 		make: source => sourceRow(source, chosen, event => choose(rows.held().filter(({id}) => id === source.id), event.target.checked)),
@@ -157,13 +158,14 @@ export async function showBucket({main, signal, rest: [slug], query, set, title}
 		put(about, bucket.description);
 		put(lead, listed(summary(counts(bucket)), bytes(bucket.bytes), !/failed|pending|empty|ready/.test(label) && label));
 		lead.classList.toggle("bad", kind === "bad");
-		const found = failed ? await get(at`buckets/${slug}/sources`, {group_by: "error_code"}, signal) : {groups: []};
+		const found = failed ? await get(path, {group_by: "error_code"}, signal) : {groups: []};
 		keyed(groups, found.groups, group => group.code, group => failureGroup(group, filter, retry));
 		failures.hidden = !found.groups.length;
 		helped.hidden = found.groups.filter(group => group.retryable_count).length < 2;
+		rows.redraw();
 	}
 
-	const again = soon(() => Promise.all([load(), rows.restart(true)]).catch(() => {}), 900);
+	const again = soon(() => Promise.all([load(), rows.restart(true)]).catch(leaveGone), 900);
 	drawFilters();
 	choosing();
 	await Promise.all([load(), rows.restart()]);

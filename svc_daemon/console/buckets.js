@@ -1,4 +1,4 @@
-// The view of all buckets: what failed, is pending and is ready, what the key may do, and how the service is.
+// The view of all buckets, of what the key may do, and of how the service is.
 
 import {at, attempt, badge, bytes, count, dotted, frame, h, keyed, listed, number, put, said, sent, show, soon, time, to, words} from "./dom.js";
 import {onEvent} from "./live.js";
@@ -39,30 +39,24 @@ function bucketRow({slug}) {
 	});
 }
 
-const CAN = {
-	"knowledge:read": "read", "knowledge:search": "search", "answer:create": "ask", "knowledge:file:create": "add and retry",
-	"knowledge:source:delete": "delete", "knowledge:bucket:create": "create buckets", "key:manage": "manage keys",
-};
-
-function keyLine(all) {
-	const {capabilities, buckets, expires_at: end, name} = session();
-	const verbs = listed(...Object.keys(CAN).filter(each => capabilities.includes(each)).map(each => CAN[each]));
+function keyLine(all, verbs) {
+	const {buckets, expires_at: end, name} = session();
+	const may = listed(...[...verbs.children].filter(each => can(each.title)).map(each => each.textContent));
 	const where = buckets ? listed(...buckets.map(id => all.find(each => each.id === id)?.slug || id)) : "all buckets";
 	const until = end && `, until ${time(end).textContent}`;
-	return ["This key (", said(name), `) may ${verbs || "do nothing"} in ${where}`, until, "."];
+	return ["This key (", said(name), `) may ${may || "do nothing"} in ${where}`, until, "."];
 }
 
-async function healthLine(signal) {
+async function healthLine(signal, meanings) {
 	const {status, queue, vectors, disk, shortage, last_trouble: last} = await get(at`status`, {}, signal);
 	const tasks = queue.queued + queue.running, {missing, seconds_left: left} = vectors;
 	const isBad = status !== "ok" || shortage || vectors.state === "failing" || (last && !last.until);
-	const meaning = {off: "search by words only", loading: "search by meaning is loading", ready: "search by meaning works", failing: "search by meaning fails"};
 	return [dotted(
 		status !== "ok" && "The service can't write, and needs its operator",
 		shortage && `Waiting for ${words(shortage.lack)}`,
 		last && (last.until ? `Last trouble: ${last.message} (until ${time(last.until).textContent})` : last.message),
 		tasks ? `${count(tasks, "task")} in the queue` : "Nothing in the queue",
-		meaning[vectors.state],
+		[...meanings.children].find(each => each.title === vectors.state)?.textContent,
 		vectors.model && missing && `${count(missing, "passage")} without vectors${left ? `, about ${count(Math.ceil(left / 60), "minute")} left` : ""}`,
 		disk && `${bytes(disk.free_bytes)} free on the disk`,
 	), isBad && "bad"];
@@ -70,7 +64,7 @@ async function healthLine(signal) {
 
 export async function showBuckets({main, signal, title}) {
 	title("Buckets");
-	const {total, table, rows, empty, form, slug, outcome, health, key} = frame(main, "buckets");
+	const {total, table, rows, empty, form, slug, outcome, health, key, verbs, meanings} = frame(main, "buckets");
 
 	async function load() {
 		const buckets = await getBuckets(signal, {include_archived: "true"});
@@ -80,8 +74,8 @@ export async function showBuckets({main, signal, title}) {
 		total.classList.toggle("bad", sums[0] > 0);
 		table.hidden = total.hidden = !buckets.length;
 		empty.hidden = buckets.length > 0;
-		show(key, keyLine(buckets));
-		const [line, kind] = await healthLine(signal);
+		show(key, keyLine(buckets, verbs));
+		const [line, kind] = await healthLine(signal, meanings);
 		put(health, line);
 		health.className = kind || "";
 	}

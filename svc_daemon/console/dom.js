@@ -18,6 +18,7 @@ export function h(kind, ...given) {
 export const element = id => document.getElementById(id);
 // Show a copy of a template of the page, and return its elements by what `data-is` calls them.
 export function frame(main, id) {
+	element("dialog").close();
 	main.replaceChildren(element(id).content.cloneNode(true));
 	return Object.fromEntries([...main.querySelectorAll("[data-is]")].map(each => [each.dataset.is, each]));
 }
@@ -87,8 +88,8 @@ const day = new Intl.DateTimeFormat(undefined, {dateStyle: "medium"});
 export const number = value => value.toLocaleString(undefined, {maximumFractionDigits: 0});
 export const count = (value, one, many = `${one}s`) => `${number(value)} ${value === 1 ? one : many}`;
 export const words = code => code.replaceAll("_", " ");
-export const listed = (...parts) => parts.filter(Boolean).join(", ");
-export const dotted = (...parts) => parts.filter(Boolean).join(" · ");
+const joined = by => (...parts) => parts.filter(Boolean).join(by);
+export const listed = joined(", "), dotted = joined(" · ");
 
 export function bytes(value) {
 	const units = ["", "kB", "MB", "GB", "TB"], unit = units.findIndex((_, at) => value < 999.5 * 1000 ** at || at === 4);
@@ -101,7 +102,7 @@ export function time(text) {
 	return h("time", {datetime: text, title: moment.toLocaleString()}, isToday ? clock.format(moment) : day.format(moment));
 }
 
-// Where in a document something is, such as "page 3" or "lines 4–9", and the headings above it.
+// Where in a document something is, such as "page 3", and the headings above it.
 export function place({page, line_start: first, line_end: last, headings}) {
 	const lines = first && (last > first ? `lines ${number(first)}–${number(last)}` : `line ${number(first)}`);
 	return dotted(listed(page && `page ${number(page)}`, lines), headings.join(" › "));
@@ -125,7 +126,7 @@ export function marked(text, marks) {
 }
 
 const WAITING = {queued: "waiting", indexing: "being read", active: "almost ready", pending: "not sent", reading: "waiting", sending: "being sent"};
-// What a source's state is called, and whether that is `ok`, `bad`, or still to come (`wait`).
+// What a source's state is called, and whether that is `ok`, `bad` or `wait`.
 export const stateOf = source => source.status === "failed" ? ["failed", "bad"] : source.ready ? ["ready", "ok"]
 	: [source.ready_withheld_by ? "being rebuilt" : WAITING[source.status] || source.status, "wait"];
 export const badge = ([label, kind]) => h(`span.state.${kind}`, label);
@@ -136,6 +137,9 @@ export const sent = work => event => {
 	event.preventDefault();
 	work();
 };
+
+// The view of what was deleted elsewhere must not go on to show it.
+export const leaveGone = error => error.status === 404 && dispatchEvent(new Event("hashchange"));
 
 export const attempt = (outcome, work) => Promise.resolve().then(work).catch(error => {
 	if (error.name !== "AbortError") show(outcome, trouble(error));

@@ -59,7 +59,7 @@ export function update() {
 	follow(open.signal);
 }
 
-// The service says something every 15 s. A connection that stays silent is dead, though nothing has closed it.
+// The service says something every 15 s: a silent connection is dead.
 setInterval(() => {
 	if (!open || open.signal.aborted || performance.now() - heard < 40000) return;
 	enter("lost");

@@ -1,4 +1,4 @@
-// The rows of a list that may be very long: read page by page, and made only while they are in sight.
+// The rows of a long list: read page by page, and made only while they are in sight.
 
 import {h, keyed} from "./dom.js";
 
@@ -28,10 +28,10 @@ export function longTable({table, body, height, read, make, signal, onDraw}) {
 			start += size;
 		});
 		keyed(body, seen, row => row.id, make);
-		seen.forEach((_, at) => body.children[at].setAttribute("aria-rowindex", from + at + 2));
+		seen.forEach((_, at) => (body.children[at].ariaRowIndex = from + at + 2));
 		above.firstChild.firstChild.style.height = `${Math.min(from, start) * each}px`;
 		below.firstChild.firstChild.style.height = `${Math.max(0, start - from - seen.length) * each}px`;
-		table.setAttribute("aria-rowcount", isAll ? start + 1 : -1);
+		table.ariaRowCount = isAll ? start + 1 : -1;
 		onDraw(start, isAll);
 		return wanted;
 	}
@@ -52,8 +52,8 @@ export function longTable({table, body, height, read, make, signal, onDraw}) {
 			if (!more) pages.length = index + 1;
 			else if (index === pages.length - 1) pages.push({after, size: 0});
 			else if (pages[index + 1].after !== after) Object.assign(pages[index + 1], {after, isOld: true});
-			const held = pages.filter(page => page.rows).sort((a, b) => Math.abs(pages.indexOf(a) - index) - Math.abs(pages.indexOf(b) - index));
-			for (const page of held.slice(HELD)) page.rows = null;
+			const far = page => Math.abs(pages.indexOf(page) - index);
+			for (const page of pages.filter(page => page.rows).sort((a, b) => far(a) - far(b)).slice(HELD)) page.rows = null;
 		}
 		busy = -1;
 	}

@@ -1,8 +1,8 @@
-// The view of a search: words and meaning, within chosen buckets and tags; each hit leads to its place in the text.
+// The view of a search within chosen buckets and tags; each hit leads to its place in the text.
 
 import {at, attempt, button, count, frame, h, place, said, sent, show} from "./dom.js";
 import {onEvent} from "./live.js";
-import {getBuckets, post} from "./session.js";
+import {can, getBuckets, post} from "./session.js";
 import {hit} from "./source.js";
 
 // Lines of an address: tags may have commas.
@@ -16,7 +16,7 @@ function toggle(text, item) {
 
 // Chips of all buckets, of which some are chosen. `change` gets the chosen slugs.
 export async function bucketChips(text, change, signal) {
-	const buckets = await getBuckets(signal), chosen = split(text);
+	const buckets = can("knowledge:read") ? await getBuckets(signal) : [], chosen = split(text);
 	return h("div.chips", {role: "group", "aria-label": "Buckets; all if none is chosen"}, [...new Set([...buckets.map(each => each.slug), ...chosen])].map(slug =>
 		button(slug, () => change(toggle(text, slug)), ".chip", {"aria-pressed": String(chosen.includes(slug))})));
 }

@@ -63,7 +63,7 @@ const HINTS = {
 
 const failure = (status, {message, code, details = {}, retryable}) => Object.assign(new Error(message), {status, code, details, retryable, hint: HINTS[code]});
 
-// The connection was lost, maybe in the middle of a response.
+// The connection was lost, maybe within a response.
 const lost = error => {
 	throw error.name === "AbortError" ? error : failure(0, {code: "unreachable", message: "The service does not answer.", retryable: true});
 };
@@ -74,7 +74,8 @@ export async function send(method, path, {body, headers = {}, signal, key = held
 	if (isJson) headers["Content-Type"] = "application/json";
 	const options = {method, signal, headers, body: isJson ? JSON.stringify(body) : body, cache: "no-store", credentials: "omit"};
 	const answer = await fetch(path, options).catch(lost);
-	if (answer.ok) return answer;
+	// Another tab may have deleted it.
+	if (answer.ok || method + answer.status === "DELETE404") return answer;
 	const {error} = await answer.json().catch(() => ({}));
 	if (answer.status === 401 && key && key === held?.key) end("Your session has ended: its key has expired or was revoked.");
 	throw failure(answer.status, error || {message: `The service answered ${answer.status}.`});
@@ -85,7 +86,7 @@ export const call = async (method, path, options) => (await send(method, path, o
 export const get = (path, query, signal, key) => call("GET", path + search(query), {signal, key});
 export const post = (path, body, signal, options) => call("POST", path, {body, signal, ...options});
 
-// Read server-sent events from a response: calls `take(id, data)` for each; a comment has no data.
+// Read server-sent events: calls `take(id, data)` for each; a comment has no data.
 export async function readEvents(answer, take) {
 	const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
 	for (let rest = ""; ; ) {

@@ -1,6 +1,6 @@
-// The view of a source: facts, what went wrong, its text by passages, and whether a query would find it.
+// The view of a source: facts, troubles, text by passages, and whether a query finds it.
 
-import {at, attempt, badge, button, bytes, count, cutter, dotted, frame, h, listed, marked, number, place, put, said, search, sent, show, soon, stateOf, time, to, trouble, words} from "./dom.js";
+import {at, attempt, badge, button, bytes, count, cutter, dotted, frame, h, leaveGone, listed, marked, number, place, put, said, search, sent, show, soon, stateOf, time, to, trouble, words} from "./dom.js";
 import {onEvent} from "./live.js";
 import {can, get, getBuckets, post, send} from "./session.js";
 
@@ -123,7 +123,7 @@ export async function showSource({main, signal, rest: [id], query, title, isBack
 	await showText();
 	const again = soon(async () => {
 		const {status} = source;
-		await load().catch(() => {});
+		await load().catch(leaveGone);
 		if (source.status !== status) showText();
 	}, 500);
 	onEvent(signal, event => (!event || event.source_id === id) && again());

@@ -1,18 +1,18 @@
-// Uploads: batches of up to 100 files with a pack of their bytes, resumed after failures, shown file by file.
+// Uploads: batches of up to 100 files in a pack, resumed after failures, shown file by file.
 
 import {at, badge, count, h, keyed, listed, number, put, said, show, soon, stateOf, wait} from "./dom.js";
 import {onEvent} from "./live.js";
 import {get, post, send, session} from "./session.js";
 
 const PLACE = "svc.uploads", FILES = 100, PACK_BYTES = 200e6;
-const LOST = "It was not sent. Add it again.", UNREADABLE = "It can't be read. Was it changed or removed?";
+const LOST = "It was not sent. Add it again.", UNREADABLE = {message: "It can't be read. Was it changed or removed?"};
 // `state` is `reading`, `sending`, `refused`, `lost` (not sent, as after a reload), or the status of the source.
 let items = [];
 const watchers = new Set();
 const isRunning = ({state}) => state === "reading" || state === "sending";
 const isBad = ({state}) => ["refused", "lost", "failed"].includes(state);
 
-// Keep the list for a reload: all of it or, if the tab's storage is too small, what is not ready yet.
+// Keep the list for a reload; if the tab's storage is too small, what is not ready.
 function keep() {
 	if (!session()) return;
 	for (const kept of [items, items.filter(item => !item.ready), []]) {
@@ -30,6 +30,8 @@ function change(some, facts) {
 	if (facts) keepSoon();
 	watchers.forEach(each => each());
 }
+
+const refuse = (some, {message}) => change(some, {state: "refused", error: message});
 
 // Repeat a call while the service is away or asks to wait, and say so of the items.
 async function patiently(work, waiting = []) {
@@ -62,7 +64,7 @@ async function sendBytes(url, blob, some, note) {
 	}
 }
 
-// Return the content of a file, which no longer changes, and its hash if the browser can make it.
+// Return a copy of a file, and its hash if the browser can make it.
 async function read(file) {
 	const bytes = await file.arrayBuffer(), digest = await crypto.subtle?.digest("SHA-256", bytes);
 	return [new Blob([bytes], {type: file.type}), digest && Array.from(new Uint8Array(digest), byte => byte.toString(16).padStart(2, "0")).join("")];
@@ -78,7 +80,7 @@ async function sendBatch(slug, mine, files) {
 	};
 	const headers = {"Idempotency-Key": mine[0].id};
 	const batch = await patiently(() => post(at`buckets/${slug}/batches`, body, null, {headers}), mine);
-	for (const each of batch.rejected) change([itemOf(each)], {state: "refused", error: each.error.message});
+	for (const each of batch.rejected) refuse([itemOf(each)], each.error);
 	change(batch.items.map(itemOf), {batch: batch.batch_id});
 	if (batch.pack) {
 		const blob = new Blob([...batch.items].sort((a, b) => a.offset - b.offset).map(each => files.get(each.client_file_id)));
@@ -90,21 +92,21 @@ async function sendBatch(slug, mine, files) {
 		for (const each of batch.items) {
 			const item = itemOf(each);
 			await sendBytes(each.upload_url, files.get(item.id), [item], sent => change([item], {sent})).catch(error =>
-				change([item], {state: "refused", error: error instanceof DOMException ? UNREADABLE : error.message}));
+				refuse([item], error instanceof DOMException ? UNREADABLE : error));
 		}
 	}
 	await finish(slug, batch.batch_id, "abandon_pending");
 }
 
-// Make sources of what was sent of a batch, and note what was not. Without `mode`, a copy of this tab can go on sending.
+// Make sources of what was sent, and note what was not. Without `mode`, a copy of this tab can go on sending.
 async function finish(slug, batchId, mode) {
 	const itemsOf = each => items.filter(item => item.batch === batchId && item.id === each.client_file_id);
-	const found = await patiently(() => post(at`buckets/${slug}/batches/${batchId}/finalize`, {}));
+	const path = at`buckets/${slug}/batches/${batchId}/finalize`, found = await patiently(() => post(path, {}));
 	for (const each of [...found.finalized, ...found.replayed]) change(itemsOf(each), {state: each.status || "queued", source: each.knowledge_id});
-	for (const each of found.failed) change(itemsOf(each), {state: "refused", error: each.error.message});
+	for (const each of found.failed) refuse(itemsOf(each), each.error);
 	if (found.pending.some(each => each.reason === "time_budget_exhausted")) return finish(slug, batchId, mode);
 	for (const each of found.pending) change(itemsOf(each).filter(isRunning), {state: "lost", error: LOST});
-	if (mode && found.pending.length) await post(at`buckets/${slug}/batches/${batchId}/finalize`, {mode}).catch(() => {});
+	if (mode && found.pending.length) await post(path, {mode}).catch(() => {});
 	follow(batchId);
 }
 
@@ -117,7 +119,12 @@ async function follow(batchId) {
 	change([], {});
 }
 
-// Add files, as pairs of name and file or null. What this tab has sent there already is left out.
+async function findTwin(slug, item) {
+	const {sources: [twin]} = await get(at`buckets/${slug}/sources`, {title: item.name, sha256: item.sha256, limit: 1});
+	if (twin) change([item], {state: twin.status, ready: twin.ready, source: twin.id});
+}
+
+// Add files, as pairs of name and file or null. What the bucket has under this title is not sent again.
 async function addFiles(slug, pairs) {
 	const added = pairs.map(([name, file], at) => ({id: `${Math.random()}-${at}`, bucket: slug, name, size: file?.size || 0, state: "reading"}));
 	items = items.concat(added);
@@ -131,21 +138,24 @@ async function addFiles(slug, pairs) {
 				if (own < PACK_BYTES) [file, item.sha256] = await read(file);
 				files.set(id, file);
 			} catch {
-				change([item], {state: "refused", error: UNREADABLE});
+				refuse([item], UNREADABLE);
 				continue;
 			}
 			const twin = item.sha256 && items.find(one => one.source && one.bucket === slug && one.name === name && one.sha256 === item.sha256);
 			if (twin) items.splice(items.indexOf(item), 1);
 			else size += group.push(item) && own;
 		}
-		if (group.length) await sendBatch(slug, group, files).catch(error => change(group.filter(isRunning), {state: "refused", error: error.message}));
+		await Promise.all(group.map(item => item.sha256 && findTwin(slug, item).catch(() => {})));
+		const mine = group.filter(isRunning);
+		if (mine.length) await sendBatch(slug, mine, files).catch(error => mine.forEach((item, at) => isRunning(item) && refuse([item], error.details?.errors?.find(({path}) => path === `files.${at}`) || error)));
 	}
 }
 
 // After a reload: finish what was sent, and say what was not.
 export function restoreUploads() {
-	if (items.length) return;
-	items = JSON.parse(sessionStorage.getItem(PLACE) || "[]");
+	const kept = sessionStorage.getItem(PLACE);
+	if (kept && items.length) return;
+	items = JSON.parse(kept || "[]");
 	change(items.filter(item => isRunning(item) && !item.batch), {state: "lost", error: LOST});
 	for (const {batch, bucket} of new Map(items.filter(item => item.batch && isRunning(item)).map(item => [item.batch, item])).values()) finish(bucket, batch).catch(() => {});
 }

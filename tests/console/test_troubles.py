@@ -1,5 +1,6 @@
 """What the console does when files, tabs, addresses, keys or the service are not as they should be."""
 
+import hashlib
 import os
 import signal
 from collections.abc import Iterator
@@ -20,6 +21,15 @@ HOLD = """window.go = false; window.kept = 0;
         return send(path, ...rest);
     };
     Storage.prototype.setItem = function (...given) { kept++; return keep.apply(this, given); };"""
+#: Fills what is left of the tab's storage.
+FILL = """for (let size = 0, step = 2 ** 23; step >= 1; step /= 2)
+    try { sessionStorage.filler = "x".repeat(size + step); size += step } catch {}"""
+#: Holds back the numbers of a bucket for as long as its list takes.
+SLOW_NUMBERS = """const send = fetch;
+    fetch = async (path, ...rest) => {
+        if (path.includes("members=false")) await new Promise((resolve) => setTimeout(resolve, 700));
+        return send(path, ...rest);
+    };"""
 #: Drops a folder whose second entry, and whose folder within, can't be read.
 DROP = """const file = (name) => ({name, isFile: true, file: (take, fail) =>
         name.startsWith("closed") ? fail(new DOMException("no", "NotReadableError")) : take(new File(["quay"], name))});
@@ -80,12 +90,47 @@ def test_upload_goes_on_when_the_tab_s_storage_is_full(
     docs: Installation, open_page: OpenPage, paths: list[Path]
 ) -> None:
     page = open_docs(open_page, docs)
-    page.run(
-        "for (let size = 0, step = 2 ** 23; step >= 1; step /= 2)"
-        "try { sessionStorage.filler = 'x'.repeat(size + step); size += step } catch {}"
-    )
+    page.run(FILL)
     page.choose_files(paths)
     page.sees("4 of 4 files ready")
+
+
+def test_answer_is_shown_when_the_tab_s_storage_is_full(
+    docs: Installation, open_page: OpenPage, paths: list[Path]
+) -> None:
+    page = open_docs(open_page, docs)
+    page.choose_files(paths[:1])
+    page.sees("1 of 1 file ready")
+    page.run(FILL)
+    page.click("Ask")
+    page.type("#question", "What does the zebra eat on Mondays?\n")
+    page.sees("the sources don't answer this")
+
+
+def test_file_that_the_bucket_has_under_its_title_is_not_stored_again(
+    docs: Installation, open_page: OpenPage, paths: list[Path]
+) -> None:
+    page = open_docs(open_page, docs)
+    for clear in (True, False):
+        page.choose_files(paths)
+        page.sees("4 of 4 files ready")
+        if clear:
+            page.click("Clear the list")
+            page.misses("4 of 4 files ready")
+    with docs.client() as client:
+        for path in paths:
+            same = {"title": path.name, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
+            assert len(client.get("/v1/buckets/docs/sources", params=same).json()["sources"]) == 1
+
+
+def test_files_of_which_none_is_taken_each_say_why(docs: Installation, open_page: OpenPage, tmp_path: Path) -> None:
+    page = open_docs(open_page, docs)
+    empty = [tmp_path / f"empty-{n}.txt" for n in range(2)]
+    for path in empty:
+        path.touch()
+    page.choose_files(empty)
+    page.sees("2 failed, 0 of 2 files ready", "empty-0.txt has no bytes.", "empty-1.txt has no bytes.")
+    assert "files.0" not in page.text
 
 
 def test_copy_of_a_tab_leaves_the_upload_to_the_first(
@@ -183,3 +228,95 @@ def test_signing_out_ends_the_console_s_own_key_and_never_one_that_was_pasted(
         assert (client.get("/v1/limits").status_code, used == key) == ((401, False) if is_own else (200, True))
     page.open(HOME)
     page.sees("Sign in")
+
+
+def make_sources(installation: Installation, slug: str, count: int) -> list[str]:
+    """Make a bucket with questions, which need no reading; returns their ids."""
+    with installation.client() as client:
+        client.put(f"/v1/buckets/{slug}").raise_for_status()
+        asked = [{"question": f"Which quay is number {n}?", "answer": f"Quay {n}."} for n in range(count)]
+        made = [client.post(f"/v1/buckets/{slug}/qa", json=each).raise_for_status().json()["id"] for each in asked]
+        wait_until(
+            lambda: client.get(f"/v1/buckets/{slug}").json()["bucketStore"]["status"] == "active", "all are ready"
+        )
+    return made
+
+
+def test_number_of_sources_is_that_of_the_bucket_and_not_of_the_rows_read(
+    docs: Installation, open_page: OpenPage
+) -> None:
+    make_sources(docs, "many", 201)
+    page = open_docs(open_page, docs)
+    page.run(SLOW_NUMBERS)
+    page.run(f"location.hash = '{bucket_place('many')}'")
+    page.sees("201 sources")
+
+
+def test_what_is_deleted_elsewhere_is_no_longer_shown(docs: Installation, open_page: OpenPage) -> None:
+    ids = make_sources(docs, "leaving", 2)
+    page = open_docs(open_page, docs)
+    page.open(f"#/s/{ids[0]}")
+    page.find(".state.ok", "ready")
+    with docs.client() as client:
+        client.delete(f"/v1/sources/{ids[0]}").raise_for_status()
+        page.sees(f"There is no source '{ids[0]}'.")
+        page.misses("ready")
+        page.open(bucket_place("leaving"))
+        page.sees("1 source")
+        client.delete("/v1/buckets/leaving", params={"force": "true"}).raise_for_status()
+    page.sees("There is no bucket 'leaving'.")
+    assert page.driver.title.startswith("There is no bucket")
+
+
+def test_chosen_sources_are_deleted_though_one_of_them_is_gone(docs: Installation, open_page: OpenPage) -> None:
+    ids = make_sources(docs, "chosen", 3)
+    page = open_docs(open_page, docs)
+    page.open(bucket_place("chosen"))
+    page.sees("3 sources")
+    page.find("thead input").click()
+    page.click("Delete…")
+    page.sees("Delete 3 sources?")
+    with docs.client() as client:
+        client.delete(f"/v1/sources/{ids[1]}").raise_for_status()
+    page.click("Delete 3 sources", "dialog button")
+    page.sees("Deleted 3 sources.", "This bucket is empty.")
+
+
+def test_dialog_ends_with_the_view_that_asked(docs: Installation, open_page: OpenPage) -> None:
+    make_sources(docs, "asked", 1)
+    page = open_docs(open_page, docs)
+    page.open(bucket_place("asked"))
+    page.find("tbody input").click()
+    page.click("Delete…")
+    page.sees("Delete 1 source?")
+    page.run("location.hash = '#/search'")
+    page.find("#q")
+    page.misses("Delete 1 source?")
+
+
+def test_key_that_may_not_read_can_search_and_ask(docs: Installation, open_page: OpenPage, paths: list[Path]) -> None:
+    page = open_docs(open_page, docs)
+    page.choose_files(paths[:1])
+    page.sees("1 of 1 file ready")
+    words = ["key", "create", "searcher", "--can", "knowledge:search", "--can", "answer:create", "--json"]
+    key = docs.svc(*words).json["key"]
+    page.click("Sign out")
+    page.type("#key", key + "\n")
+    page.click("Search")
+    page.type("#q", "grey quay\n")
+    page.find(".hits blockquote", "is grey")
+    page.click("Ask")
+    page.type("#question", "What does the zebra eat on Mondays?\n")
+    page.sees("the sources don't answer this")
+
+
+def test_what_another_key_has_sent_in_the_tab_is_not_listed(
+    docs: Installation, open_page: OpenPage, paths: list[Path]
+) -> None:
+    page = open_docs(open_page, docs)
+    page.choose_files(paths[:1])
+    page.sees("1 of 1 file ready")
+    page.click("Sign out")
+    page.type("#key", docs.key + "\n")
+    page.find(".drop")
+    assert page.run("return document.querySelector('.uploads').hidden")
