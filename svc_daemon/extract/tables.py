@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, groupby, islice
 from typing import Generic, NamedTuple, TypeVar
 
-from svc_daemon.core.answers.lines import are_heads, are_years, is_form
+from svc_daemon.core.answers.lines import are_heads, are_years, is_form, stacked_names
 
 #: Longer headings become paragraphs, because every chunk repeats its headings.
 HEADING_CHARACTERS = 200
@@ -39,11 +39,19 @@ def column_heading(cells: Sequence[str]) -> str | None:
     return heading if is_header and len(heading) <= HEADING_CHARACTERS else None
 
 
+def _stacked(rows: Sequence[Sequence[str]]) -> str:
+    """Return the names of the columns if two rows have them, as a heading."""
+    heading = ", ".join(" ".join(name.split()) for name in stacked_names(rows))
+    return heading if len(heading) <= HEADING_CHARACTERS else ""
+
+
 def heading_of(rows: Sequence[Sequence[str]]) -> str:
     """Return the names of a table's columns, as a heading, if its first row has them; empty otherwise.
 
     Of two columns, the second has figures below its name. Otherwise, the table may only place texts beside others.
     """
+    if stacked := _stacked(rows):
+        return stacked
     heading = column_heading(rows[0]) if len(rows) > 1 and not is_form(rows) else None
     figures = [any(map(str.isdigit, "".join(row[1:]))) for row in rows[1:]]
     is_plain = len(rows[0]) == 2 and 2 * sum(figures) < len(figures)
@@ -102,6 +110,8 @@ def _sheet_heading(tables: Iterator[Sequence[Sequence[str]]], *, is_first: bool 
     table, and has no column of figures, is none, but stands above it, such as a name and a value in each row.
     """
     rows = next(tables)
+    if stacked := _stacked(rows):
+        return stacked
     names = [*rows[0]]
     while names and not names[-1]:
         names.pop()

@@ -271,3 +271,28 @@ def are_heads(table: Sequence[Sequence[str]], *, is_aligned: bool) -> bool:
     if is_aligned:
         return not any(map(str.isdigit, "".join(first)))
     return are_years(first) or not any(_NO_WORD.fullmatch(cell) for cell in first if cell)
+
+
+def stacked_names(table: Sequence[Sequence[str]]) -> list[str]:
+    """Return the names of a table's columns if its first two rows have them: 2023 above Q1 and Q2 is 2023 Q1, 2023 Q2.
+
+    A cell of the first row spans the blank ones after it. The second row has names there, the same for each such cell,
+    or what one of them begins with is that of the other or blank.
+    """
+    if len(table) < 3:
+        return []
+    width = max(map(len, table[:3]))
+    above, below, first = ([*row, *[""] * (width - len(row))] for row in table[:3])
+    starts = [0, *(at for at in range(1, width) if above[at]), width]
+    groups = [range(start, end) for start, end in pairwise(starts)]
+    spans = [group for group in groups if len(group) > 1 and above[group.start]]
+    parts = [tuple(below[at] for at in group) for group in spans]
+    is_named = not above[0] or below[0] in ("", above[0]) or (len(parts) > 1 and len(set(parts)) == 1)
+    has_values = any(each and not _YEAR.fullmatch(each) and _NO_WORD.fullmatch(each) for each in below)
+    has_figures = all(
+        any(map(str.isdigit, first[at])) for group in groups if len(group) > 1 and above[group.start] for at in group
+    )
+    if not (parts and is_named and has_figures and all(map(all, parts))) or has_values:
+        return []
+    pairs = ((above[group.start], below[at]) for group in groups for at in group)
+    return [name if name == part else f"{name} {part}".strip() for name, part in pairs]

@@ -38,6 +38,7 @@ from svc_daemon.core.answers.lines import (
     records_of,
     row_of,
     runs_on,
+    stacked_names,
     uncommented,
 )
 from svc_daemon.core.answers.particulars import Need, is_in, is_within
@@ -314,15 +315,16 @@ class _Structure:
         rows = [place for place in range(at, at + size) if self.cells(self.texts[place])]
         table = [self.cells(self.texts[place]) for place in rows]
         first = table[0]
-        is_ruled = len(rows) > 1 and rows[1] > rows[0] + 1
+        is_ruled, is_aligned = len(rows) > 1 and rows[1] > rows[0] + 1, self.texts[rows[0]] in self.aligned
+        heads: Sequence[str] = []
         if len(self.names) == len(first) > 1:
             heads = self.names
-        elif is_form(table):
-            heads = []
-        elif is_ruled or (len(rows) > 1 and are_heads(table, is_aligned=self.texts[rows[0]] in self.aligned)):
+            # Names in two rows are joined in these; the second row is still there.
+            rows = rows[all(map(str.endswith, heads, first)) :]
+        elif stacked := stacked_names(table):
+            heads, rows = stacked, rows[2:]
+        elif not is_form(table) and (is_ruled or (len(rows) > 1 and are_heads(table, is_aligned=is_aligned))):
             heads, rows = first, rows[1:]
-        else:
-            heads = []
         for place in (each for each in rows if self.lines[each].end > self.begin):
             line, cells = self.texts[place], self.cells(self.texts[place])
             inner = line.strip().strip("|").strip()

@@ -154,3 +154,17 @@ def test_mark_behind_the_last_cell_of_a_row_is_no_column() -> None:
     heading = ("Day, Purpose, Amount",)
     (row,) = statements_of(passage('"27.02.";"Gas; May";"-72,10";', headings=heading))
     assert (row.kind, row.heads) == ("row", "Day | Purpose | Amount")
+
+
+@pytest.mark.parametrize(
+    ("names", "heads"),
+    [
+        ("| 2024 |  | 2025\n| Q1 | Q2 | Q1", " | 2024 Q1 | 2024 Q2 | 2025 Q1"),
+        ("Item | 2024 |  | Note\nItem | Q1 | Q2", "Item | 2024 Q1 | 2024 Q2 | Note"),
+        # A row is none of names.
+        ("Name | Kept in |\nTea | hall | loft", "Name | Kept in | "),
+    ],
+)
+def test_names_of_columns_in_two_rows_are_joined(names: str, heads: str) -> None:
+    *_, row = statements_of(passage(f"{names}\nGas | 11 | 12 | 13"))
+    assert row.heads == heads
