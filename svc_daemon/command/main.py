@@ -72,7 +72,8 @@ def serve(
         ),
     ] = None,
     only_check: Annotated[
-        bool, typer.Option("--check", help="Only check the settings and the files that they name; start nothing.")
+        bool,
+        typer.Option("--check", help="Only check the settings, the files that they name and the state; start nothing."),
     ] = False,
 ) -> None:
     """Run the service in the foreground until SIGTERM or Ctrl-C."""

@@ -29,10 +29,14 @@ def _read_settings(listen: str | None, role: Role, faults: Path | None) -> Setti
 
 
 def check(listen: str | None, role: Role, faults: Path | None) -> None:
-    """Check the settings and what they name, as the start of the service does. Exits with an error if it would fail."""
+    """Check the settings, what they name, and whether this release can use the state; a service may be using it.
+
+    Exits with an error if the service could not start.
+    """
     from svc_daemon.core.access.urls import parse_allowed
     from svc_daemon.process.telemetry import open_traces
     from svc_daemon.server.certificates import load_certificate
+    from svc_daemon.store.migrations import list_pending
 
     try:
         settings = _read_settings(listen, role, faults)
@@ -41,8 +45,13 @@ def check(listen: str | None, role: Role, faults: Path | None) -> None:
             load_certificate(settings.tls)
         if settings.has_traces:
             open_traces().close()
+        state = DataFiles(settings.data_dir).state
+        if settings.cluster is None and state.exists():
+            list_pending(state, is_in_use=True)
     except (SettingError, OSError) as error:
         exits.fail(str(error), exits.EXIT_USAGE)
+    except ServiceError as error:
+        exits.fail(error.message, exits.EXIT_FAILED)
 
 
 def start(listen: str | None = None, role: Role = Role.ALL, faults: Path | None = None) -> None:

@@ -265,7 +265,10 @@ def check_applied(applied: list[str]) -> list[str]:
     if unknown := sorted(set(since).difference(MIGRATIONS)):
         raise StorageError(_NEWER.format(unknown[-1]))
     if applied and FIRST not in since:
-        raise StorageError(f"The database was made before the first release (its last migration is {applied[-1]}).")
+        raise StorageError(
+            f"The database was made before the first release (its last migration is {applied[-1]}), and only the "
+            "version that made it can use it: upload its documents again."
+        )
     return since
 
 

@@ -5,7 +5,9 @@ import os
 import shutil
 import signal
 import socket
+import sqlite3
 import time
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -171,6 +173,16 @@ def test_restart_with_settings_that_no_daemon_could_start_with_leaves_the_runnin
             assert refused.failure == code, (name, refused.stderr)
             assert name in refused.stderr
         assert fresh.svc("daemon", "status", "--json").json["pid"] == pid
+
+
+def test_restart_with_a_release_that_can_not_use_the_state_leaves_the_running_one(fresh: Installation) -> None:
+    fresh.start()
+    with closing(sqlite3.connect(fresh.files.state)) as state, state:
+        state.execute("INSERT INTO _sqlite_migrations (migration_set, name, applied_at) VALUES ('state', 'm999', 'x')")
+    refused = fresh.svc("daemon", "restart", "--json")
+    assert refused.failure == (12, "svc_daemon_unreachable")
+    assert "made by a newer release (it has m999)" in refused.json["error"]["message"]
+    assert fresh.svc("daemon", "status").exit == 0
 
 
 def test_move_to_a_slip_of_the_pen_is_refused(fresh: Installation) -> None:

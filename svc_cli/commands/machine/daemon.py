@@ -78,11 +78,11 @@ def stop(call: Invocation) -> None:
 def restart(call: Invocation, listen: ListenOption = None) -> None:
     """Stop the daemon, and start it again with the settings of the current environment.
 
-    It is not stopped if it could not start with them.
+    It is not stopped if it could not start with them, or if this release can't use its data.
     """
     installation = Installation({**call.settings.environ, **({"SVC_LISTEN": listen} if listen else {})})
     if running := installation.find():
-        _check_settings(installation)
+        _check_start(installation)
         if installation.fixed_url and urlsplit(installation.fixed_url).port != urlsplit(running.base_url).port:
             installation.refuse_taken_port(installation.fixed_url, may_be_starting=False)
         used = running.record.get("settings") or {}
@@ -259,8 +259,8 @@ def _show(call: Invocation, daemon: Daemon, done: str = "", service: JsonMapping
     call.console.show(facts, lambda: fields(call.console, pairs))
 
 
-def _check_settings(installation: Installation) -> None:
-    """Raise UsageError if a daemon could not start with the settings of the environment."""
+def _check_start(installation: Installation) -> None:
+    """Raise an error if a daemon could not start with the settings of the environment, and with the state."""
     checked = subprocess.run(
         [*installation.command(), "--check"],
         # As at the start of the daemon, nothing is imported from the user's folder.
@@ -271,11 +271,12 @@ def _check_settings(installation: Installation) -> None:
         errors="replace",
         check=False,
     )
+    message = checked.stderr.strip().removeprefix("error: ")
     if checked.returncode == Exit.USAGE:
-        raise UsageError(
-            checked.stderr.strip().removeprefix("error: "),
-            hint="correct the setting, and run the command again; the daemon goes on with those that it has.",
-        )
+        hint = "correct the setting, and run the command again; the daemon goes on with those that it has."
+        raise UsageError(message, hint=hint)
+    if checked.returncode:
+        raise DaemonUnreachable(message, hint="the running daemon goes on.")
 
 
 def _warn_of_exposure(call: Invocation, listen: str | None) -> None:
