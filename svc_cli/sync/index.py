@@ -11,7 +11,7 @@ instead of 0.45, to save 17 lines. What it is good at is not needed: an older in
 import contextlib
 import json
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from operator import attrgetter
@@ -278,13 +278,13 @@ class Index:
         if self.find_way() != way:
             self.set_fact(WAY, json.dumps(way))
 
-    def find_mounts(self) -> set[str]:
-        """Return the folders, with a trailing slash, where another disk began in the last run."""
+    def find_mounts(self) -> dict[str, int]:
+        """Return the folders, with a trailing slash, where another disk began in the last run, and its device."""
         return _mounts_of(self.find_fact(MOUNTS))
 
-    def set_mounts(self, mounts: Collection[str]) -> None:
+    def set_mounts(self, mounts: Mapping[str, int]) -> None:
         if self.find_mounts() != mounts:
-            self.set_fact(MOUNTS, json.dumps(sorted(mounts)))
+            self.set_fact(MOUNTS, json.dumps(mounts))
 
     def _put(self, rows: Iterable[FileRow]) -> None:
         marks = ", ".join("?" * len(FileRow._fields))
@@ -339,9 +339,9 @@ def _way_of(value: str | None) -> Way | None:
     return Way(owner, tuple(links), tuple(link_owners))
 
 
-def _mounts_of(value: str | None) -> set[str]:
+def _mounts_of(value: str | None) -> dict[str, int]:
     """Parse the value of the fact. Raises ValueError or TypeError if it is damaged."""
-    return set(map(str, parse_json(value))) if value is not None else set()
+    return dict(parse_json(value)) if value is not None else {}
 
 
 def _open(path: Path) -> sqlite3.Connection:

@@ -57,18 +57,22 @@ def remove(
 
 def lost_mounts(run: SyncRun, comparison: Comparison) -> list[str]:
     """Return the folders where another disk was mounted in the last run and is not now, unless that is accepted."""
-    return [] if run.options.accepts_root else sorted(run.index.find_mounts() - comparison.snapshot.mounts)
+    known, mounts = run.index.find_mounts(), comparison.snapshot.mounts
+    return [] if run.options.accepts_missing else [each for each in known if mounts.get(each) != known[each]]
 
 
 def note_mounts(run: SyncRun, comparison: Comparison) -> None:
-    """Record where other disks begin in the folder. A disk that is missing stays known while its files are missing."""
-    gone, snapshot = comparison.gone, comparison.snapshot
+    """Record where other disks begin in the folder.
+
+    A disk that is missing stays known while its files are missing, unless there is another one in its place.
+    """
+    gone, snapshot, known = comparison.gone, comparison.snapshot, run.index.find_mounts()
     lost = {
-        mount
+        mount: known[mount]
         for mount in lost_mounts(run, comparison)
         if not snapshot.is_complete or any(row.path.startswith(mount) for row in gone)
     }
-    run.index.set_mounts(snapshot.mounts | lost)
+    run.index.set_mounts(lost | snapshot.mounts)
 
 
 def _withhold_untrusted(run: SyncRun, ours: Collection[Removal], owned: int) -> None:

@@ -160,6 +160,8 @@ class SyncOptions:
     is_restless: bool = False
     #: Sync the folder even if a link leads to it now, or it has another owner, unlike in the last run.
     accepts_root: bool = False
+    #: Whether to remove the sources of files of a disk that is missing inside the folder.
+    accepts_missing: bool = False
     wait: Literal["ready", "accepted"] = "ready"
     timeout_s: float | None = None
     #: Number of files sent at a time.

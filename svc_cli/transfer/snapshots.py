@@ -128,8 +128,8 @@ class Snapshot:
         self.is_complete = True
         #: The links that are followed, and where they lead to, also those that lead nowhere yet.
         self.links: dict[str, str] = {}
-        #: The folders where another disk begins, with a trailing slash.
-        self.mounts: set[str] = set()
+        #: The folders where another disk begins, with a trailing slash, and its device.
+        self.mounts: dict[str, int] = {}
         self.root = root
         self._base = f"{str(root.path).rstrip(os.sep)}{os.sep}"
         self.filters = filters
@@ -223,8 +223,8 @@ class Snapshot:
                 raise self._refused(error) from error
             self._miss(self._title(folder.prefix.rstrip("/")) + "/", error)
             return [], folder.above, folder.device
-        if folder.device not in (None, device):
-            self.mounts.add(composed(folder.prefix))
+        if device is not None and folder.device not in (None, device):
+            self.mounts[composed(folder.prefix)] = device
         return listed, rules, device
 
     def _refused(self, error: OSError) -> FileRefused:

@@ -1,6 +1,7 @@
 """A sync removes no source if files only seem to be deleted; it reports the reason or stops."""
 
 import os
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +23,7 @@ from tests.acceptance.sync_folders import (
     withheld,
     write,
 )
+from tests.acceptance.watches import watching
 from tests.limits import small_disk
 
 DETACH = ("--prune", "detach")
@@ -231,5 +233,15 @@ def test_disk_that_is_missing_inside_the_folder_keeps_its_files_until_that_is_ac
         disk.rmdir() if disk.is_dir() else disk.mkdir()  # some systems remove the folder of an unmounted disk
     (docs / "000" / "00.md").unlink()
     assert counts(sync(installation, *PRUNE)) == {"detached": 1, "gone": 2, "unchanged": 39}
+    with watching(installation, str(docs), "-b", BUCKET, *PRUNE):
+        assert installation.svc("watch", "flush", "docs").exit == 0, "of a watched folder, this accepts only the root"
+    assert counts(sync(installation, *PRUNE)) == {"gone": 2, "unchanged": 39}
+    shutil.rmtree(disk, ignore_errors=True)
+    # The system gives the device's number to the first disk.
+    with small_disk(installation.root / "first", "1m"), small_disk(disk, "1m"):
+        replaced = sync(installation, *PRUNE)
+        assert withheld(replaced) == [("disk_missing", 2, ["archive/"])]
+        write(disk, "other.md", "Another disk has the snipe.")
+    shutil.rmtree(disk, ignore_errors=True)
     accepted = sync(installation, *PRUNE, "--accept-root")
     assert (counts(accepted), withheld(accepted)) == ({"detached": 2, "unchanged": 39}, [])

@@ -308,6 +308,7 @@ def options_of(call: Invocation, client: Client, flags: SyncFlags, max_delete: M
         is_strict=flags.strict or get("sync.strict"),
         is_dry=flags.dry_run,
         accepts_root=flags.accept_root,
+        accepts_missing=flags.accept_root,
         exits_pending=flags.exit_code,
         may_create=not (flags.no_create or get("sync.no_create")),
     )
