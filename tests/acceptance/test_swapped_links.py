@@ -1,5 +1,6 @@
 """A link that is put into a folder, or in its place, during or between runs makes nothing from elsewhere be sent."""
 
+import os
 from contextlib import suppress
 from pathlib import Path
 
@@ -21,12 +22,13 @@ SECRET = "nightjar"
 
 def is_stored(installation: Installation, word: str = SECRET) -> bool:
     """Whether the word is in any file of the data directory."""
-    return any(word.encode() in _read(path) for path in (installation.root / "data").rglob("*"))
+    # Files and folders of the search index come and go.
+    files = (Path(folder, name) for folder, _, names in os.walk(installation.root / "data") for name in names)
+    return any(word.encode() in _read(path) for path in files)
 
 
 def _read(path: Path) -> bytes:
-    # Files of the search index come and go.
-    with suppress(FileNotFoundError, IsADirectoryError):
+    with suppress(FileNotFoundError):
         return path.read_bytes()
     return b""
 
