@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from collections import defaultdict
 from collections.abc import Iterator
 from collections.abc import Mapping as Table
 from contextlib import contextmanager
@@ -234,6 +235,23 @@ class SyncRun(TransferRun):
             self.index.replace_all(holdings.rows.values(), {source["id"] for source in sources})
             self.index.set_fact(REVISION, str(revisions.pop()) if is_settled else "")
         return holdings
+
+    def note_doubles(self, bucket: JsonMapping | None, known: Table[str, FileRow]) -> None:
+        """Remark which files of a first sync the bucket has as documents of others: the folder may have been moved."""
+        new = {item.sha256 for item in self.report.items.values() if item.action == "created"}
+        if bucket is None or known or not new or not bucket["counts"]["total"]:
+            return
+        held: defaultdict[str | None, set[str]] = defaultdict(set)
+        for page in self.client.source_pages(bucket["id"], {"status": "all"}):
+            for source in page["sources"]:
+                if source["sha256"] in new and source.get("mapping") != self.mapping.name:
+                    held[source.get("mapping")].add(source["sha256"])
+        for name, hashes in held.items():
+            files = "1 file is" if len(hashes) == 1 else f"{len(hashes)} files are"
+            whose = "added by `svc upload`: a synced folder needs a bucket of its own."
+            if name is not None:
+                whose = f"of the folder {name!r}: if that is this one, moved or renamed, --name {name} goes on with it."
+            self.report.remarks.append(f"{files} in the bucket also as documents {whose}")
 
 
 def _idle_sentence(pattern: str) -> str:

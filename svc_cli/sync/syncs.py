@@ -128,6 +128,7 @@ def _sync(run: SyncRun) -> None:
         apply(run, bucket["id"], comparison)
     # If the walk found no files, nothing has been changed yet, so the sync can still be refused.
     refuse_lost_root(folder, known.owned, comparison.met, comparison.snapshot.skips)
+    run.note_doubles(bucket, known.rows)
     _report_left_out(run, comparison)
     run.report.links = comparison.snapshot.links
     if comparison.snapshot.is_complete:

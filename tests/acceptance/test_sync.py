@@ -165,3 +165,19 @@ def test_replacing_upload_keeps_tags_and_metadata_and_adds_its_own(installation:
             set_by_hand(installation, tags=["mine"], metadata={"k": "1", "owner": "Ann"})
     (source,) = [each for each in list_held(installation) if each["title"] == "set.md"]
     assert (sorted(source["tags"]), source["metadata"]) == (["mine", "second"], {"k": "2", "owner": "Ann"})
+
+
+def test_first_sync_says_that_the_bucket_has_its_files_also_as_documents_of_others(installation: Installation) -> None:
+    (installation.root / "old").mkdir()
+    for name, text in {"a.md": "The aardvark digs.", "b.md": "The badger sleeps."}.items():
+        write(installation.root / "old", name, text)
+    assert sync(installation, folder="old").json["notes"] == ["created the bucket handbook."]
+    assert installation.svc("upload", "old/a.md", "-b", BUCKET, "--as-new").exit == 0
+    (installation.root / "old").rename(installation.root / "new")
+    write(installation.root / "new", "c.md", "The crane flies.")
+    moved = "2 files are in the bucket also as documents of the folder 'old'"
+    sent = "1 file is in the bucket also as documents added by `svc upload`"
+    for verb in ("diff", "sync"):
+        notes = sync(installation, folder="new", verb=verb).json["notes"]
+        assert [note.partition(":")[0] for note in notes] == [moved, sent], verb
+    assert sync(installation, folder="new").json["notes"] == []
