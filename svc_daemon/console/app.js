@@ -1,4 +1,4 @@
-// The frame of the console: signing in, the place in the address, and the view shown there.
+// The frame of the console: signing in, and the view of the address.
 
 import {showAsk} from "./ask.js";
 import {showBucket} from "./bucket.js";

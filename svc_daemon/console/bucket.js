@@ -169,7 +169,7 @@ export async function showBucket({main, signal, rest: [slug], query, set, title}
 	drawFilters();
 	choosing();
 	await Promise.all([load(), rows.restart()]);
-	showUploads(slug, signal, main, parts, mayAdd && bucket.status === "active");
+	showUploads(slug, signal, main, parts, mayAdd && bucket.status === "active", () => bucket.counts.total);
 	onEvent(signal, event => {
 		if (event?.bucket_ids && !event.bucket_ids.includes(bucket.id)) return;
 		if (event) changes.prepend(h("li", time(event.created_at), " ", said(event.data.title || event.data.name), ` ${event.type.split(".")[1]}`));

@@ -1,4 +1,4 @@
-// Makes elements from text alone, and shows numbers, times and sizes as people read them.
+// Makes elements from text alone, and shows numbers, times and sizes.
 
 // Make an element, such as `h("p.faint", {onclick}, "text")`. Strings become text, never markup.
 export function h(kind, ...given) {

@@ -14,7 +14,7 @@ function toggle(text, item) {
 	return [...all].join("\n");
 }
 
-// Chips of all buckets, of which some are chosen. `change` gets the chosen slugs.
+// Chips of all buckets. `change` gets the chosen slugs.
 export async function bucketChips(text, change, signal) {
 	const buckets = can("knowledge:read") ? await getBuckets(signal) : [], chosen = split(text);
 	return h("div.chips", {role: "group", "aria-label": "Buckets; all if none is chosen"}, [...new Set([...buckets.map(each => each.slug), ...chosen])].map(slug =>

@@ -125,7 +125,7 @@ async function findTwin(slug, item) {
 }
 
 // Add files, as pairs of name and file or null. What the bucket has under this title is not sent again.
-async function addFiles(slug, pairs) {
+async function addFiles(slug, pairs, isFilled) {
 	const added = pairs.map(([name, file], at) => ({id: `${Math.random()}-${at}`, bucket: slug, name, size: file?.size || 0, state: "reading"}));
 	items = items.concat(added);
 	change([], {});
@@ -145,7 +145,7 @@ async function addFiles(slug, pairs) {
 			if (twin) items.splice(items.indexOf(item), 1);
 			else size += group.push(item) && own;
 		}
-		await Promise.all(group.map(item => item.sha256 && findTwin(slug, item).catch(() => {})));
+		await Promise.all(group.map(item => isFilled && item.sha256 && findTwin(slug, item).catch(() => {})));
 		const mine = group.filter(isRunning);
 		if (mine.length) await sendBatch(slug, mine, files).catch(error => mine.forEach((item, at) => isRunning(item) && refuse([item], error.details?.errors?.find(({path}) => path === `files.${at}`) || error)));
 	}
@@ -188,7 +188,7 @@ function itemRow({name, size}) {
 	});
 }
 
-export function showUploads(slug, signal, main, {zone, panel, sums, clear, list}, mayAdd) {
+export function showUploads(slug, signal, main, {zone, panel, sums, clear, list}, mayAdd, total) {
 	const isOver = item => item.bucket === slug && (item.ready || isBad(item));
 	clear.onclick = () => {
 		items = items.filter(item => !isOver(item));
@@ -212,7 +212,7 @@ export function showUploads(slug, signal, main, {zone, panel, sums, clear, list}
 	for (const input of zone.querySelectorAll("input")) {
 		input.nextElementSibling.onclick = () => input.click();
 		input.onchange = () => {
-			addFiles(slug, [...input.files].map(file => [file.webkitRelativePath || file.name, file]));
+			addFiles(slug, [...input.files].map(file => [file.webkitRelativePath || file.name, file]), total());
 			input.value = "";
 		};
 	}
@@ -222,7 +222,7 @@ export function showUploads(slug, signal, main, {zone, panel, sums, clear, list}
 		zone.classList.toggle("over", name === "dragover");
 		if (name !== "drop") return;
 		const entries = [...event.dataTransfer.items].map(item => item.webkitGetAsEntry());
-		addFiles(slug, (await Promise.all(entries.filter(Boolean).map(entry => readEntry(entry, "")))).flat());
+		addFiles(slug, (await Promise.all(entries.filter(Boolean).map(entry => readEntry(entry, "")))).flat(), total());
 	}, {signal});
 }
 

@@ -107,6 +107,10 @@ INDEXES: list[tuple[Callable[[Connection], object], str]] = [
     ),
     (lambda db: sources.find_source(db, OURS, "src_1"), "tasks_rebuild"),
     (lambda db: sources.find_page(db, OURS, "http://a.example/"), "sources_of_url"),
+    (
+        lambda db: list_sources(db, OURS, "bkt_1", SourceFilter(title="a.md", sha256="0")),
+        "memberships_by_title (bucket_id=? AND source_title=?)",
+    ),
     (lambda db: sources.list_replacing(db, OURS, "src_1"), "sources_replacing"),
     (lambda db: list_active_sources(db, OURS, ["src_1"]), "SEARCH"),
     # Reads no earlier event of the same turn, which all events of SQLite have.

@@ -137,7 +137,10 @@ def _select_members(bucket_id: str, chosen: SourceFilter) -> tuple[list[str], di
         conditions.append("json_extract(s.error, '$.code') = :error_code")
     if chosen.stale is not None:
         conditions.append(f"{STALE} = {int(chosen.stale)}")
-    conditions += [f"s.{name} = :{name}" for name in ("type", "title", "sha256", "mapping") if getattr(chosen, name)]
+    if chosen.title:
+        # As in `memberships`, whose index has it.
+        conditions.append("m.source_title = :title")
+    conditions += [f"s.{name} = :{name}" for name in ("type", "sha256", "mapping") if getattr(chosen, name)]
     values = {
         name: getattr(chosen, name) for name in chosen.__slots__ if name not in ("words", "sort", "descending", "stale")
     }
