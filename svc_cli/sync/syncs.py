@@ -31,7 +31,7 @@ from svc_cli.sync.safety import Cause, Withheld, refuse_lost_root, refuse_new_wa
 from svc_cli.transfer.ignores import inherit
 from svc_cli.transfer.reports import ReportItem
 from svc_cli.transfer.rooted_files import Root
-from svc_cli.transfer.skips import IN_UNREAD_FOLDER, LEFTOVER, PLACEHOLDER
+from svc_cli.transfer.skips import IN_UNREAD_FOLDER, LEFTOVER, PLACEHOLDER, Skip
 from svc_cli.transfer.snapshots import FolderPart, Snapshot, why_nothing
 from svc_cli.transfer.uploads import find_or_create
 from svc_daemon.wire import JsonMapping
@@ -139,7 +139,8 @@ def _sync(run: SyncRun) -> None:
     else:
         _finish(run, bucket["id"], comparison, known, is_moved=is_moved)
     if not run.report.unchanged and all(item.action in ("skipped", "gone") for item in run.report.items.values()):
-        message = f"{folder}: {why_nothing(folder, comparison.snapshot.skips)}."
+        skips = [Skip(item.path, item.reason) for item in run.report.items.values() if item.reason is not None]
+        message = f"{folder}: {why_nothing(folder, skips)}."
         run.report.nothing = FileRefused(message, code=NOTHING, hint=HINTS[NOTHING])
 
 

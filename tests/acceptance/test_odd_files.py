@@ -10,6 +10,8 @@ from tests.acceptance.installations import Installation
 from tests.acceptance.sync_folders import BUCKET, counts, found, items, titles, write
 from tests.acceptance.watches import watching
 
+#: A pointer of Git LFS.
+POINTER = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'4d' * 32}\nsize 12345\n"
 #: Seconds since 1970: the years 1902, 1955, 1970, 2262 (where nanoseconds leave 64 bits), 2400 and 9999.
 DATES = {
     "1902": -2145916800,
@@ -70,7 +72,13 @@ def test_only_what_gives_no_bytes_is_empty(shared_installation: Installation, tm
     assert shared_installation.svc("upload", str(tmp_path / "empty.md"), "-b", "proc", "--json").failure[0] == 3
 
 
-POINTER = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'4d' * 32}\nsize 12345\n"
+def test_sync_of_which_nothing_is_sent_says_why(installation: Installation, tmp_path: Path) -> None:
+    write(tmp_path / "docs", "a.pdf", POINTER)
+    write(tmp_path / "docs", "b.bin", b"\0\1\2")
+    ended = installation.svc("sync", str(tmp_path / "docs"), "-b", BUCKET, "--json")
+    assert ended.failure == (3, "svc_nothing_to_send")
+    assert "type can't be read" in ended.json["error"]["message"]
+    assert "only a placeholder" in ended.json["error"]["message"]
 
 
 def test_placeholder_is_left_out_and_never_replaces_or_removes_the_document_that_it_stands_for(
