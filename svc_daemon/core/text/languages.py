@@ -233,6 +233,7 @@ def language_of(question: str, text: str) -> str:
     return likeliest if likeliest != "en" else ""
 
 
+@lru_cache(maxsize=64)
 def common_in(question: str) -> frozenset[str]:
     """Return the words of a question in another language than English that say nothing of what is asked."""
     words = set(words_of(question))
