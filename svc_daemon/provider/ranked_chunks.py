@@ -6,6 +6,7 @@ from itertools import count
 from typing import Generic, TypeVar
 
 from svc_daemon.core.search.ranking import POOL, Candidate, fuse, hybrid_score, reorder, semantic_score, weigh_feedback
+from svc_daemon.core.text.queries import ParsedQuery
 from svc_daemon.provider.contract import KeywordMatch, Part, SearchMode, SearchQuery, SemanticMatch, VectorCount
 
 K = TypeVar("K")
@@ -97,11 +98,21 @@ def score_hit(mode: SearchMode, covered: float, semantic: SemanticMatch | None) 
 
 
 def list_warnings(
-    query: SearchQuery, words_left_out: int, mode: SearchMode, count_vectors: Callable[[], VectorCount]
+    query: SearchQuery,
+    parsed: ParsedQuery,
+    mode: SearchMode,
+    count_vectors: Callable[[], VectorCount],
+    *,
+    is_empty: bool = False,
 ) -> Iterator[str]:
-    """List warnings about what the search could not do; `mode` is the mode that was used."""
-    if words_left_out and mode is not SearchMode.SEMANTIC:
-        yield f"The query is long: its last {words_left_out} words were left out."
+    """List warnings about what the search could not do; `mode` is the mode that was used.
+
+    `is_empty` says that nothing was found.
+    """
+    if parsed.words_left_out and mode is not SearchMode.SEMANTIC:
+        yield f"The query is long: its last {parsed.words_left_out} words were left out."
+    if is_empty and parsed.phrases and mode is not SearchMode.SEMANTIC:
+        yield "Words in quotation marks must occur as they are quoted: without the marks, more may be found."
     if query.mode is SearchMode.SEMANTIC and mode is SearchMode.KEYWORD:
         yield "The search used keywords only, because the query has no vector."
     if mode is SearchMode.KEYWORD:

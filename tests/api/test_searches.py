@@ -205,3 +205,6 @@ def test_query_operators_are_searched_as_words(filled: Daemon) -> None:
     for query in ('"grey', "grey*", "grey OR", "NEAR(grey)", "text:grey", "(grey", "grey\\", "'; --", "-grey"):
         assert filled.search(query).status_code == 200, query
     assert names(filled, 'grey" AND "zzz') == ALL
+    assert names(filled, 'log.info("grey zzz")') == ALL
+    empty = body_of(filled.search('"grey zzz"'))
+    assert (empty["data"], "without the marks" in empty["warnings"][0]) == ([], True)

@@ -196,6 +196,12 @@ class VectorContract(OpenedProvider):
         # A query without words is still looked for by meaning.
         assert len(near(provider, "?!", 1, 0.1, mode=HYBRID).hits) == 3
 
+    def test_what_is_quoted_must_occur_also_in_what_is_close_in_meaning(self, provider: SearchProvider) -> None:
+        put_animals(provider)
+        assert texts(near(provider, '"dog"', 1, 0.1, mode=HYBRID)) == ["dog"]
+        page = near(provider, '"dog fox"', 1, 0.1, mode=HYBRID)
+        assert (page.hits, "quotation marks" in page.warnings[0]) == ((), True)
+
     def test_a_chunk_without_a_vector_still_comes_by_its_words(self, provider: SearchProvider) -> None:
         put_animals(provider)
         put(provider, "src_4", "the heron", buckets=["bkt_2"])

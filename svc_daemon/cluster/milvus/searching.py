@@ -81,7 +81,7 @@ class MilvusSearch:
             has_more=len(order) > query.limit,
             mode=mode,
             warnings=(
-                *list_warnings(query, parsed.words_left_out, mode, self._count_vectors),
+                *list_warnings(query, parsed, mode, self._count_vectors, is_empty=not order),
                 *self._list_gaps(having),
             ),
             chunks=total,

@@ -55,6 +55,8 @@ _PIECE = re.compile(r"\S+")
 _QUOTED = re.compile(
     r'(?<!\w)"([^"]+)"(?!\w)|“([^“”]+)[“”]|„([^„“”]+)[“”]|«([^«»]+)»|»([^«»]+)«|「([^「」]+)」|『([^『』]+)』'
 )
+#: What is before a string in code: `log("text")`, `name="text"`, `["text"]`.
+_BEFORE_STRING = re.compile(r"""(?:[\w)\]][(\[{]|[=:,\[{\\]|["']: |\w = )\Z""")
 #: A number of several groups of digits with blanks between them.
 _SPACED = re.compile(r"(?<![\w.,])\d{1,3}(?:(?:\s\d{3}){2,}(?:[.,]\d+)?|\s\d{3}[.,]\d\d)(?!\w)")
 
@@ -321,7 +323,12 @@ def _choose(words: Sequence[_Word]) -> tuple[list[QueryWord], int]:
 
 
 def _read_phrases(text: str, languages: Iterable[str]) -> Iterator[tuple[tuple[str, ...], ...]]:
+    """Read what must occur as it is quoted. Strings in code ask for nothing, and a text of several lines was pasted."""
+    if "\n" in text.strip():
+        return
     for match in islice(_QUOTED.finditer(text), MOST_PHRASES):
+        if _BEFORE_STRING.search(text, 0, match.start()):
+            continue
         if ways := tuple(_list_runs(match[match.lastindex or 0].split()[:MAX_WORDS], languages)):
             yield ways
 

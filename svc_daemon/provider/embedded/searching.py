@@ -176,7 +176,7 @@ def search(
         hits=hits,
         has_more=len(order) > query.limit,
         mode=mode,
-        warnings=tuple(list_warnings(query, parsed.words_left_out, mode, count_vectors)),
+        warnings=tuple(list_warnings(query, parsed, mode, count_vectors, is_empty=not order)),
         chunks=counts.chunks,
         suggestions=() if query.offset or mode is SearchMode.SEMANTIC else tuple(asked.suggestions()),
     )
@@ -235,7 +235,11 @@ class _Asked:
             return self._by_words(scope, count)
         # The best `CANDIDATES` of both rankings, or more if the page needs more.
         count = max(CANDIDATES, count)
-        return fuse_placed(self._by_words(scope, count), self._by_meaning(scope, count))
+        by_words, by_meaning = self._by_words(scope, count), self._by_meaning(scope, count)
+        if self.parsed.phrases:
+            quoted = {placed.key for placed in by_words}
+            by_meaning = [placed for placed in by_meaning if placed.key in quoted]
+        return fuse_placed(by_words, by_meaning)
 
     def _list_named(self, scope: Scope) -> list[int]:
         """List the numbers of documents that the query names."""

@@ -289,6 +289,13 @@ def test_quoted_phrases_are_the_terms_of_their_words_in_each_language() -> None:
     assert parse_query('it\'s 5" by 7 and "').phrases == ()
 
 
+def test_strings_in_code_and_in_pasted_lines_need_not_occur() -> None:
+    code = ('log.info("sent")', 'name="sent"', '["sent"]', '{"state": "sent"}', 'File "a.py"\n  raise "sent"')
+    assert [parse_query(text).phrases for text in code] == [()] * len(code)
+    asked = ('"sent"', '("sent" or "kept")', 'state "sent", "kept"')
+    assert [len(parse_query(text).phrases) for text in asked] == [1, 2, 2]
+
+
 def test_a_joined_word_may_stand_as_two() -> None:
     ways = splits("databases")
     assert Alternative(("data", "base"), False, 0.9) in ways
