@@ -36,6 +36,8 @@ from svc_daemon.extract.messages import (
 )
 from svc_daemon.wire.light.parsing import parse_json
 
+#: Seconds without work after which the next parser is loaded. A release that is installed meanwhile has other files.
+_IDLE_S = 0.1
 #: Descriptors per request at least: the documents, and the pipe for the replies.
 _DESCRIPTORS = 2
 
@@ -72,6 +74,8 @@ class ForkServer:
         self._limits = limits
         self._children: dict[int, _Child] = {}
         self._wakeup, self._bell = socket.socketpair()
+        #: The modules of the parsers that may not be loaded yet.
+        self._unloaded = sorted({reader[0] for reader in READERS.values()})
 
     def serve(self) -> None:
         """Serve requests until the daemon closes its socket."""
@@ -88,9 +92,7 @@ class ForkServer:
         gc.freeze()
         is_open = True
         while is_open:
-            waiting = [child.deadline for child in self._children.values() if not child.killed]
-            timeout = max(0.0, min(waiting) - time.monotonic()) if waiting else None
-            ready, _, _ = select.select([self._control, self._wakeup], [], [], timeout)
+            ready = self._wait()
             if self._wakeup in ready:
                 self._wakeup.recv(4096)
             while self._children and self._bury(os.WNOHANG):
@@ -109,6 +111,16 @@ class ForkServer:
         while self._children:
             self._bury(0)
         shutil.rmtree(self._scratch, ignore_errors=True)
+
+    def _wait(self) -> list[socket.socket]:
+        """Wait for a request, the end of a child, or a deadline. Without work, load parsers one by one."""
+        waiting = [child.deadline for child in self._children.values() if not child.killed]
+        is_idle = bool(self._unloaded) and not self._children
+        timeout = max(0.0, min(waiting) - time.monotonic()) if waiting else _IDLE_S if is_idle else None
+        ready, _, _ = select.select([self._control, self._wakeup], [], [], timeout)
+        if is_idle and not ready:
+            _load_parser(self._unloaded.pop())
+        return ready
 
     def _take_request(self) -> bool:
         """Carry out a request to kill or fork a child. Returns False if the daemon has ended.
@@ -182,9 +194,13 @@ class ForkServer:
 
 def _load_reader(requested: DocumentRequest) -> None:
     """Import the parser of this document's format, so that no child process has to import it."""
-    format_ = find_format(from_filename(requested.filename) or requested.content_type)
-    module = f"svc_daemon.extract.formats.{READERS[format_.key][0]}" if format_ else ""
-    if module and module not in sys.modules:
+    if format_ := find_format(from_filename(requested.filename) or requested.content_type):
+        _load_parser(READERS[format_.key][0])
+
+
+def _load_parser(name: str) -> None:
+    module = f"svc_daemon.extract.formats.{name}"
+    if module not in sys.modules:
         # The child that needs the parser reports the error.
         with suppress(ImportError):
             loaded = import_module(module)

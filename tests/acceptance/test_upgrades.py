@@ -7,10 +7,13 @@ import sqlite3
 import stat
 from collections.abc import Iterator
 from contextlib import closing
+from importlib.util import cache_from_source
 from pathlib import Path
 
 import pytest
 
+import svc_daemon
+from svc_daemon.extract.formats import READERS
 from svc_daemon.offline.upgrading import upgrade
 from svc_daemon.offline.verify import check_files
 from svc_daemon.paths import DataFiles
@@ -21,6 +24,7 @@ from tests.acceptance.calls import list_sources, search, take_in, upload, wait_e
 from tests.acceptance.installations import wait_until
 from tests.acceptance.newer_release import COLOURS, add_colours
 from tests.conftest import UNLIMITED, MakeInstallation
+from tests.samples import make_docx, make_epub, make_mail, make_pdf, make_pptx
 
 pytestmark = [pytest.mark.sqlite, pytest.mark.folders]
 
@@ -151,6 +155,32 @@ def test_migrate_plans_and_upgrades_and_the_copy_is_kept_until_a_clean_start(
     installation.start()
     assert list_copies(files.state) == []
     installation.assert_intact()
+
+
+@pytest.mark.rule("upgrade.restart")
+def test_running_daemon_reads_documents_when_another_release_has_been_installed(
+    make_installation: MakeInstallation, tmp_path: Path
+) -> None:
+    code = tmp_path / "code" / "svc_daemon"
+    shutil.copytree(Path(svc_daemon.__file__).parent, code, ignore=shutil.ignore_patterns("__pycache__"))
+    installation = make_installation(PYTHONPATH=str(code.parent), **UNLIMITED)
+    parsers = [code / "extract/formats" / f"{reader[0].replace('.', '/')}.py" for reader in READERS.values()]
+    with installation.start().client() as client:
+        # What is imported is compiled.
+        wait_until(
+            lambda: all(Path(cache_from_source(str(each))).exists() for each in parsers), "all parsers are loaded"
+        )
+        for path in code.rglob("*.py"):
+            path.write_text("raise ImportError('This is another release.')\n")
+        shutil.rmtree(code / "extract/formats/__pycache__")
+        words = {"Quay": "The umber quay is grey."}
+        documents = {"a.docx": make_docx(words), "a.pdf": make_pdf([words["Quay"]]), "a.epub": make_epub(words)}
+        documents |= {
+            "a.eml": make_mail("Quay", words["Quay"]),
+            "a.pptx": make_pptx([*words.items()]),
+        }
+        for name, data in documents.items():
+            take_in(client, BUCKET, name, data)
 
 
 @pytest.mark.rule("upgrade.newer")
