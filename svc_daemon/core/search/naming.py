@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
+from svc_daemon.core.dates import MONTH_NUMBERS
 from svc_daemon.core.text.queries import ParsedQuery
 from svc_daemon.core.text.terms import Alternative, QueryWord, index_terms
 from svc_daemon.core.text.words import STOP_WORDS
@@ -62,18 +63,19 @@ def choose_named(rated: Sequence[tuple[int, float]]) -> list[int]:
 
 
 def _rate(query: ParsedQuery, name: str, language: str) -> float:
-    terms, deciding = _read_name(name, language)
+    terms, words, deciding = _read_name(name, language)
     if not deciding:
         return 0.0
-    has = [not terms.isdisjoint(_terms(word)) for word in query.words]
-    asked = [number for number, word in enumerate(query.words) if word.weight >= DECIDES]
-    found = [number for number in asked if has[number]]
-    own = {term for number in found for term in _terms(query.words[number])}
-    covered = len(deciding & own)
+    asked = [word for word in query.words if word.weight >= DECIDES]
+    has = [_find(word, terms, words) for word in asked]
+    found = [own for own in has if own]
+    covered = len(deciding.intersection(set().union(*found)))
     is_whole = covered == len(deciding) and (len(deciding) > 1 or len(asked) == 1)
+    # A word and a number, such as PEP 8, and no part of a date.
     has_number = any(
-        has[one] and has[other] and any(map(str.isdigit, query.words[one].text + query.words[other].text))
-        for one, other in pairwise(asked)
+        one and other and any(map(str.isdigit, pair)) and not pair.isdecimal() and MONTH_NUMBERS.keys().isdisjoint(both)
+        for (one, other), both in zip(pairwise(has), pairwise(word.text for word in asked), strict=True)
+        for pair in ("".join(both),)
     )
     has_query = len(found) == len(asked) > 1
     if not (is_whole or has_number or has_query):
@@ -81,13 +83,16 @@ def _rate(query: ParsedQuery, name: str, language: str) -> float:
     return len(found) + covered / len(deciding)
 
 
-def _terms(word: QueryWord) -> set[str]:
-    """Return the terms of a word as a whole, as names have them: `net` is no name for `.NET`."""
-    return {name_term(each) for each in word.alternatives if len(each.terms) == 1 and each.weight >= WHOLE_WORD}
+def _find(word: QueryWord, terms: frozenset[str], words: str) -> set[str]:
+    """Return the terms of a name that are this word of a query, as a whole: `net` is no name for `.NET`."""
+    ways = [each for each in word.alternatives if each.weight >= WHOLE_WORD]
+    single = {name_term(each) for each in ways if len(each.terms) == 1} & terms
+    return single.union(*(each.terms for each in ways if len(each.terms) > 1 and f" {' '.join(each.terms)} " in words))
 
 
 @lru_cache(KEPT_NAMES)
-def _read_name(name: str, language: str) -> tuple[frozenset[str], frozenset[str]]:
-    """Return all terms of a name, and the words of it that decide."""
-    words = index_terms(name, language).words.split()
-    return frozenset(name_terms(name, language)), frozenset(word for word in words if word not in STOP_WORDS)
+def _read_name(name: str, language: str) -> tuple[frozenset[str], str, frozenset[str]]:
+    """Return all terms of a name, its words in order with blanks around them, and those of them that decide."""
+    words = index_terms(name, language).words
+    deciding = frozenset(word for word in words.split() if word not in STOP_WORDS)
+    return frozenset(name_terms(name, language)), f" {words} ", deciding
