@@ -325,6 +325,14 @@ def test_a_hit_tells_in_which_parts_its_words_are_and_where_in_the_text(provider
     assert [hit.chunk.text[slice(*span)] for span in hit.highlights] == ["fox", "Foxes", "dog"]
 
 
+def test_what_is_found_joined_or_apart_or_without_its_zeros_is_shown_and_counted(provider: EmbeddedProvider) -> None:
+    put(provider, "src_1", "a Node.js service", title="notes")
+    put(provider, "src_2", "the data base", title="RE-2024-01190.txt")
+    for query, places in (("nodejs", ["Node.js"]), ("database", ["data base"]), ("RE-2024-1190", [])):
+        (hit,) = search(provider, query).hits
+        assert (hit.score, [hit.chunk.text[slice(*span)] for span in hit.highlights]) == (1.0, places), query
+
+
 def test_a_word_without_spaces_around_it_is_listed_with_the_parts_that_have_it(provider: EmbeddedProvider) -> None:
     put(provider, "src_1", "東京都に住む人", "駅の人", title="東京の案内", buckets=["bkt_1"])
     hits = search(provider, "東京 住む", explain=True).hits

@@ -1,7 +1,7 @@
 """Asks the postings for the chunks that have a query's words, best first by BM25."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -66,6 +66,10 @@ class Matcher:
         self._having: dict[tuple[str, str], int] = {}
         with translated():
             self._ways = [self._list_ways(word, languages) for word in parsed.words]
+            #: The words, each with the ways in which the index has it as two.
+            self.words = [
+                replace(word, alternatives=tuple(ways)) for word, ways in zip(parsed.words, self._ways, strict=True)
+            ]
             #: How many chunks have each word, removed ones included.
             counts = [self._count_having(ways) for ways in self._ways]
         self._counts = counts

@@ -111,7 +111,9 @@ def _find_places(row: sqlite3.Row, question: Question) -> dict[Part, list[list[P
     language, find = row["language"] or "", question.finder.find
     places: dict[Part, list[list[Place]]] = {"text": find(row["text"], language)}
     if question.explain or not all(places["text"]):
-        places["title"] = find("\n".join((row["title"], *unpack_names(row["names"]))), language)
+        own = unpack_names(row["names"])
+        titles = dict.fromkeys((row["title"], *own, *names_of(row["title"], own[0] if own else "")))
+        places["title"] = find("\n".join(titles), language)
         places["headings"] = find("\n".join(unpack_names(row["headings"])), language)
     return places
 
@@ -165,7 +167,7 @@ def search(
         meaning=None if mode is SearchMode.KEYWORD else find_meaning(connection, index, query, cache, check),
     )
     order = asked.order(mode)
-    words = [word for word in parsed.words if word.text in matcher.weights]
+    words = [word for word in matcher.words if word.text in matcher.weights]
     finder, weights = PlaceFinder(words), matcher.weights
     question = Question(
         mode=mode, words=words, finder=finder, weights=weights, meaning=asked.meaning, explain=query.explain
