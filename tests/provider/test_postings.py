@@ -325,6 +325,13 @@ def test_a_hit_tells_in_which_parts_its_words_are_and_where_in_the_text(provider
     assert [hit.chunk.text[slice(*span)] for span in hit.highlights] == ["fox", "Foxes", "dog"]
 
 
+def test_a_date_as_a_whole_comes_before_its_parts(provider: EmbeddedProvider) -> None:
+    put(provider, "src_1", "July 2024: 26 boats, and 26 more in July 2024")
+    put(provider, "src_2", "avant le 26 juillet 2024, " + "quelques mots de plus " * 20)
+    for query in ("July 26, 2024", "26 July 2024", "2024-07-26"):
+        assert found(provider, query)[0] == "src_2", query
+
+
 def test_what_is_found_joined_or_apart_or_without_its_zeros_is_shown_and_counted(provider: EmbeddedProvider) -> None:
     put(provider, "src_1", "a Node.js service", title="notes")
     put(provider, "src_2", "the data base", title="RE-2024-01190.txt")

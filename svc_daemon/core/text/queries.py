@@ -70,6 +70,8 @@ class ParsedQuery:
     phrases: tuple[tuple[tuple[str, ...], ...], ...] = ()
     #: The runs of terms of `Terms.words` that the whole query is, one for each way to read it; none if it has a phrase.
     runs: tuple[tuple[str, ...], ...] = ()
+    #: The forms of the numbers in groups, codes and dates in it, which texts have however they are written.
+    spelled: tuple[str, ...] = ()
     #: How many words beyond `MAX_WORDS` were ignored.
     words_left_out: int = 0
 
@@ -282,7 +284,13 @@ def parse_query(text: str, languages: Collection[str] = ("en",)) -> ParsedQuery:
     left_out += len({*map(str.lower, pieces[MOST_READ:])} - words.keys() - common)
     phrases = tuple(_read_phrases(text, reader.languages))
     runs = () if phrases or len(pieces) > MOST_TERMS else tuple(_list_runs(pieces, reader.languages))
-    return ParsedQuery(tuple(chosen), phrases, tuple(run for run in runs if 1 < len(run) <= MOST_TERMS), left_out)
+    return ParsedQuery(
+        tuple(chosen),
+        phrases,
+        tuple(run for run in runs if 1 < len(run) <= MOST_TERMS),
+        tuple(dict.fromkeys(form for each in spelled for form in each.forms)),
+        left_out,
+    )
 
 
 def deciding_words(text: str) -> tuple[str, ...]:

@@ -140,7 +140,7 @@ class Matcher:
         """Match chunks that have a word which decides. Others, and words that follow each other, add to it.
 
         Those with all words that decide, if there are several, score `WHOLE` and more, and `RUN` more those that have
-        them as the query does.
+        them as the query does, or the date or number which several of them are.
         """
         parts = [*zip(self._words, self._parsed.words, strict=True)]
         deciding = [query for query, word in parts if word.weight >= DECIDES]
@@ -149,10 +149,13 @@ class Matcher:
             all_words = _Query.boolean_query([(_MUST, query) for query in deciding])
             more.append(_Query.const_score_query(all_words, WHOLE))
             runs = [
-                run for run in self._parsed.runs if 0 < min(self._count("words", term) for term in run) <= PAIR_MOST
+                _run(run)
+                for run in self._parsed.runs
+                if 0 < min(self._count("words", term) for term in run) <= PAIR_MOST
             ]
+            runs += [_term("forms", form) for form in self._parsed.spelled if self._count("forms", form) > 0]
             if runs:
-                all_words = _Query.boolean_query([(_MUST, all_words), (_MUST, _best([*map(_run, runs)]))])
+                all_words = _Query.boolean_query([(_MUST, all_words), (_MUST, _best(runs))])
                 more.append(_Query.const_score_query(all_words, RUN))
         any_word = _Query.boolean_query([(_SHOULD, query) for query in deciding])
         return _Query.boolean_query([(_MUST, any_word), *((_SHOULD, query) for query in more)])
