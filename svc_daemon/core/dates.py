@@ -74,7 +74,7 @@ _MONTH_RANGE = re.compile(rf"\b({_MONTH})(?: {_NUMBER})?{_TO}(?:{_NUMBER} )?({_M
 _YEAR_MONTH = re.compile(r"(?<!\d)(?<!\d-)(?:19|20)\d\d[-_](0[1-9]|1[0-2])(?![\w-])")
 
 #: A date of numbers, with the day or the month first.
-_NUMBERED = re.compile(r"(0?[1-9]|[12]\d|3[01])([./])(0?[1-9]|[12]\d|3[01])\2(\d{4}|(?<=\d\d.\d\d.)\d\d)")
+_NUMBERED = re.compile(r"(0?[1-9]|[12]\d|3[01])([./-])(0?[1-9]|[12]\d|3[01])\2(\d{4}|(?:(?<=\d\d\.\d\d\.)|(?<=/))\d\d)")
 #: A year of two digits from here on is of the last century.
 _LAST_CENTURY = 70
 _YEAR = re.compile(r"[12]\d(?<!\d..)\d\d(?!\d)")
@@ -84,6 +84,8 @@ _DAY_MONTH = re.compile(
     re.IGNORECASE,
 )
 _MONTH_DAY = re.compile(r"(?<!\w)([^\W\d_]{3,12})\.?\s(\d{1,2})(?:st|nd|rd|th)?,?\s\Z", re.IGNORECASE)
+#: As Czechs and Germans write it, `12. 5. 2024`.
+_APART = re.compile(r"(?<![\w.,])(\d{1,2})\.\s?(\d{1,2})\.\s\Z")
 _WIDE = re.compile(r"年(\d{1,2})月(\d{1,2})日")
 #: The longest beginning of a date, before its year.
 _LONGEST = 30
@@ -135,24 +137,24 @@ def ranged_in(text: str) -> Iterator[tuple[int, Sequence[str]]]:
 
 
 def numbered(written: str) -> Iterator[str]:
-    """Yield the dates that may be meant by numbers with dots or slashes between them, as 2024-03-14."""
+    """Yield the dates that may be meant by numbers with dots, slashes or hyphens between them, as 2024-03-14."""
     if date := _NUMBERED.fullmatch(written):
         one, sign, other, year = date.groups()
         year = year if len(year) > 2 else f"{19 if int(year) >= _LAST_CENTURY else 20}{year}"
         if int(other) <= len(MONTHS):
             yield f"{year}-{other:0>2}-{one:0>2}"
-        if sign == "/" and int(one) <= len(MONTHS) and one != other:
+        if sign in "/-" and int(one) <= len(MONTHS) and one != other:
             yield f"{year}-{one:0>2}-{other:0>2}"
 
 
 def worded_in(text: str) -> Iterator[tuple[int, int, str]]:
-    """Yield where the dates of a text are whose month is a word, and each as 2024-03-14."""
+    """Yield where the dates of a text are whose month is a word or that have blanks, and each as 2024-03-14."""
     for year in _YEAR.finditer(text):
         start, end = year.span()
         begun = text[max(0, start - _LONGEST) : start]
-        if match := _DAY_MONTH.search(begun) or _MONTH_DAY.search(begun):
+        if match := _DAY_MONTH.search(begun) or _MONTH_DAY.search(begun) or _APART.search(begun):
             day, word = sorted(match.groups(), key=str.isalpha)
-            month = MONTH_NUMBERS.get(word.lower(), 0)
+            month = int(word) if word.isdecimal() else MONTH_NUMBERS.get(word.lower(), 0)
             start -= len(begun) - match.start()
         elif match := _WIDE.match(text, end):
             day, month, end = match[2], int(match[1]), match.end()

@@ -211,7 +211,7 @@ def numbers(written: str) -> list[str]:
     """List the numbers that may be meant by digits with signs between them.
 
     `1,234.50` is 1234.50. `1.234` may be either number, as countries differ. 14.3.2024 is 2024-03-14 and 20240314, and
-    with a slash the month may be the first.
+    with a slash or a hyphen the month may be the first.
     """
     found = []
     if decimal := _DECIMAL.fullmatch(written):

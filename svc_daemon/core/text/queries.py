@@ -22,7 +22,7 @@ from svc_daemon.core.text.terms import (
     spell,
     wholes_of,
 )
-from svc_daemon.core.text.words import spell_overseas, words_of
+from svc_daemon.core.text.words import spell_otherwise, words_of
 
 #: Maximum number of words of a query; the first words of a pasted text are enough.
 MAX_WORDS = 64
@@ -247,8 +247,8 @@ def _spell_all(text: str, languages: tuple[str, ...]) -> dict[tuple[tuple[str, .
             word.add(JOINED, spell(fold(text.translate(SPELLED_OUT)), language)[0])
         if plain.strip(SIGNS) != plain and len(plain.strip(SIGNS)) > 1:
             word.add(SOME, spell(plain.strip(SIGNS), language)[0])
-    if "en" in languages and (overseas := spell_overseas(text)) != text:
-        word.add(JOINED, spell(overseas, "en")[0])
+    for other, language in spell_otherwise(text, languages):
+        word.add(JOINED, spell(other, language)[0])
     return word.alternatives
 
 

@@ -5,6 +5,7 @@ These stems are not those of the search index, which `languages` has. They are c
 
 import re
 import unicodedata
+from collections.abc import Collection, Iterator
 from functools import lru_cache
 from itertools import pairwise
 
@@ -69,12 +70,31 @@ _DOUBLED = re.compile(r"(?<=[aeiou][b-df-hj-np-tv-z][aeo])(l{1,2})(?=(?:ed|ing|e
 _SWAPPED = {"is": "iz", "iz": "is", "ys": "yz", "yz": "ys", "l": "ll", "ll": "l"}
 
 
-def spell_overseas(word: str) -> str:
-    """Return a word in lower case as the British or the Americans spell it otherwise; the same if they don't."""
-    begun = _BEGINNING.match(word)
-    if begun:
-        return _BEGINNINGS[begun[0]] + word[begun.end() :]
-    return _DOUBLED.sub(lambda found: _SWAPPED[found[1]], _IZED.sub(lambda found: _SWAPPED[found[1]], word))
+#: Ways to write the same unit, which a text may have as a sign, and German endings that are written short.
+_SAME_UNITS = (("€", "eur", "euro", "euros"), ("£", "gbp"))
+_SHORT_ENDINGS = (("str", "straße", "strasse"), ("nr", "nummer"))
+_SHORTEST_WITH_ENDING = 5
+
+
+def spell_otherwise(word: str, languages: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Yield how else texts in these languages write a word in lower case, each with the language.
+
+    In British or American English, as the sign of a currency, or with a German ending that is short: `Hauptstr.`
+    """
+    for units in _SAME_UNITS:
+        if word in units:
+            yield from ((unit, language) for unit in units if unit != word for language in languages)
+    for endings in _SHORT_ENDINGS if "de" in languages and len(word) >= _SHORTEST_WITH_ENDING else ():
+        for ending in endings:
+            if word.endswith(ending) and (begun := word.removesuffix(ending)):
+                yield from ((begun + other, "de") for other in endings if other != ending)
+    if "en" in languages:
+        if head := _BEGINNING.match(word):
+            overseas = _BEGINNINGS[head[0]] + word[head.end() :]
+        else:
+            overseas = _DOUBLED.sub(lambda found: _SWAPPED[found[1]], _IZED.sub(lambda found: _SWAPPED[found[1]], word))
+        if overseas != word:
+            yield overseas, "en"
 
 
 @lru_cache(maxsize=2**15)

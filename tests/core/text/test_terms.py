@@ -180,6 +180,9 @@ FOUND = [
     *(("06/07/2023", "2023-07-06"), ("06/07/2023", "2023-06-07"), ("12/25/2023", "25 December 2023")),
     *(("03.03.24", "am 3.3.2024"), ("2024-03-03", "vom 03.03.24"), ("31.12.99", "1999-12-31")),
     *(("5 March 2024", "5 de marzo de 2024"), ("05-Mar-2024", "05.03.2024"), ("2024-03-05", "2024年3月5日に")),
+    *(("14-03-2024", "14 March 2024"), ("2024-03-14", "op 14-03-2024"), ("3/14/24", "March 14, 2024")),
+    *(("14. 3. 2024", "dne 14.3.2024"), ("14.3.2024", "am 14. 3. 2024"), ("14 March 2024", "am 14.3. 2024")),
+    *(("2450 Euro", "2.450,00 €"), ("90 EUR", "90 euros"), ("90 €", "EUR 90"), ("40 GBP", "£40")),
     # Common words that decide.
     ("vitamin A deficiency", "Vitamin A deficiency"),
     ("vitamin d", "vitamin D is"),
@@ -210,6 +213,17 @@ def test_what_people_type_finds_what_others_have_written(query: str, text: str) 
         assert spans == sorted(spans)
 
 
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        *(("Gärtnerstr. 14", "Gärtnerstraße 14"), ("gaertnerstrasse 14", "Gärtnerstr. 14")),
+        *(("Kundennr. 12", "Kundennummer: 12"), ("Rechnungsnummer", "Rechnungsnr. 5"), ("Hauptstr.", "Hauptstrasse 3")),
+    ],
+)
+def test_german_endings_that_are_written_short_are_found(query: str, text: str) -> None:
+    assert finds(query, text, "de")
+
+
 #: Queries, and texts that don't have what they mean.
 NOT_FOUND = [
     ("C++", "The C course. C, C."),
@@ -220,6 +234,7 @@ NOT_FOUND = [
     ("15", "1.5"),
     *(("0301234567", "+49 30 1234568"), ("5.4.2024", "4. May 2024")),
     *(("DIN15", "DIN 1.5"), ("13/25/2023", "25.12.2023"), ("12345678", "row 1 2 3 4 5 6 7 8 9")),
+    *(("14-03-24", "14 March 2024"), ("1.2.24", "1 February 2024"), ("5 dollar", "a $HOME")),
     *(("called", "caled"), ("filled", "filed"), ("size", "sise")),
     ("1.5", "15"),
     *(("version 1.0.21", "version 21.1.0, step 1, step 0, step 21"), ("python 3.11", "Python lesson 3, and 11 others")),
