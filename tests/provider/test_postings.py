@@ -367,3 +367,18 @@ def test_what_has_the_query_as_it_is_comes_first(provider: EmbeddedProvider, que
     put(provider, "src_run", f"{text} {'More words about other things. ' * 20}")
     put(provider, "src_other", other)
     assert found(provider, query) == ["src_run", "src_other"]
+
+
+def test_what_a_commit_has_removed_is_not_looked_at_with_each_later_one(
+    folder: Path, reopened: Callable[[], EmbeddedProvider]
+) -> None:
+    provider = reopened()
+    put_each(provider, src_1="fox", src_2="owl")
+    for number in range(20):
+        provider.set_title(TEAM, "src_1", f"t{number}")
+        provider.set_title(TEAM, "src_2", f"t{number}")
+    assert (found(provider, "t18"), sorted(found(provider, "t19"))) == ([], ["src_1", "src_2"])
+    assert found(reopened(), "fox") == ["src_1"]
+    with closing(sqlite3.connect(folder / f"{TEAM}.db")) as connection:
+        # Those of the last change are removed with the next commit.
+        assert connection.execute("SELECT count(*) FROM removed_postings").fetchone()[0] < 10

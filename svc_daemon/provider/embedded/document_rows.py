@@ -184,6 +184,11 @@ def list_garbage(connection: sqlite3.Connection) -> list[int]:
     return [number for (number,) in connection.execute("SELECT posted_as FROM removed_postings")]
 
 
+def count_garbage(connection: sqlite3.Connection) -> int:
+    (count,) = connection.execute("SELECT count(*) FROM removed_postings").fetchone()
+    return int(count)
+
+
 def forget_garbage(connection: sqlite3.Connection, numbers: Iterable[int]) -> None:
     """Record that the postings under these numbers are removed."""
     connection.executemany("DELETE FROM removed_postings WHERE posted_as = ?", [(number,) for number in numbers])

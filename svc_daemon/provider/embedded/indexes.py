@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -86,8 +87,6 @@ class TeamIndex:
         self._numbering = threading.Lock()
         #: Changes that wait for `writing`.
         self.waiting: list[Change] = []
-        #: Numbers whose postings were removed since the index was opened.
-        self._cleared: set[int] = set()
         #: When the postings began to be rebuilt, in monotonic seconds, and of how many chunks they are made so far.
         self._began_s, self._done, self._total = 0.0, 0, 0
         self._closed = threading.Event()
@@ -181,7 +180,7 @@ class TeamIndex:
     def clear_garbage(self, *, more_than: int = MOST_GARBAGE) -> None:
         """Remove the postings of removed documents if there are more than this many."""
         with self.writing, self._to_write() as postings:
-            if postings is not None and len(self._list_garbage()) > more_than:
+            if postings is not None and self.database.read(document_rows.count_garbage) > more_than:
                 self._commit(postings)
 
     @contextmanager
@@ -291,7 +290,6 @@ class TeamIndex:
             )
             self.epoch += 1
             old, self._postings = self._postings, target
-            self._cleared.clear()
         if old is not None:
             old.close()
         self._sweep({number})
@@ -337,14 +335,13 @@ class TeamIndex:
         return postings
 
     def _commit(self, postings: Postings) -> None:
-        garbage = self._list_garbage()
+        garbage = self.database.read(document_rows.list_garbage)
         postings.remove(garbage)
         self.epoch += bool(garbage)
         postings.commit()
-        self._cleared.update(garbage)
-
-    def _list_garbage(self) -> list[int]:
-        return [each for each in self.database.read(document_rows.list_garbage) if each not in self._cleared]
+        if garbage:
+            # If this is lost, they are removed again.
+            self.database.submit(partial(document_rows.forget_garbage, numbers=garbage))
 
     def _folder_of(self, number: int) -> Path:
         return postings_folder(self.database.path, number)
