@@ -87,7 +87,8 @@ def spell_otherwise(word: str, languages: Collection[str]) -> Iterator[tuple[str
     for endings in _SHORT_ENDINGS if "de" in languages and len(word) >= _SHORTEST_WITH_ENDING else ():
         for ending in endings:
             if word.endswith(ending) and (begun := word.removesuffix(ending)):
-                yield from ((begun + other, "de") for other in endings if other != ending)
+                # Also in a text whose language is unsure.
+                yield from ((begun + other, each) for other in endings if other != ending for each in languages)
     if "en" in languages:
         if head := _BEGINNING.match(word):
             overseas = _BEGINNINGS[head[0]] + word[head.end() :]

@@ -222,6 +222,7 @@ def test_what_people_type_finds_what_others_have_written(query: str, text: str) 
 )
 def test_german_endings_that_are_written_short_are_found(query: str, text: str) -> None:
     assert finds(query, text, "de")
+    assert all(weigh(word, text, "fr") for word in parse_query(query, ("de", "fr")).words)
 
 
 #: Queries, and texts that don't have what they mean.
