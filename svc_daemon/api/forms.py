@@ -180,13 +180,16 @@ class _FormReader:
         """
         data = self._held + chunk
         begin = at = 0
+        # Where the next headers end. Looked for once, and not after every delimiter of a hostile preamble.
+        end = 0
         while (at := data.find(self._delimiter, at)) >= 0:
             after = at + len(self._delimiter)
             line = _LINE.match(data, after)
             if line is not None and line[0] == b"--":
                 self._begun, at = True, len(data)
                 break
-            end = data.find(b"\r\n\r\n", line.end() - 2) if line is not None else -1
+            if line is not None and 0 <= end < line.end() - 2:
+                end = data.find(b"\r\n\r\n", line.end() - 2)
             if line is not None and end >= 0:
                 self._write(data[begin:at])
                 self._begun = True

@@ -1,7 +1,9 @@
 """The multipart form of the one-call upload, and every way in which it can be wrong."""
 
+import asyncio
 import hashlib
 from collections.abc import Iterator
+from typing import Any
 
 import httpx
 import pytest
@@ -10,9 +12,10 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from svc_daemon.api.forms import OVERHEAD_BYTES, PIECE_BYTES, receive_form
-from svc_daemon.errors import StorageError
+from svc_daemon.errors import ServiceError, StorageError
 from tests.acceptance.installations import wait_until
 from tests.api.servers import ask, connected, hardened, in_pieces, serving
+from tests.limits import cpu_limit_s
 
 MAX_FILE_BYTES = 3_000_000
 BOUNDARY = "----b0undary"
@@ -133,6 +136,21 @@ def test_a_form_with_what_rfc_2046_allows_is_received(client: httpx.Client, size
             answer = post(client, in_pieces(preamble + line + body, size_bytes)).json()
             assert (answer["name"], answer["fields"]) == ("a.txt", {"title": "t"}), preamble
             assert answer["sha256"] == hashlib.sha256(content).hexdigest()
+
+
+def test_a_preamble_of_delimiters_costs_linear_time() -> None:
+    async def receive() -> None:
+        pieces = iter([{"type": "http.request", "body": preamble, "more_body": False}])
+
+        async def next_piece() -> dict[str, Any]:
+            return next(pieces)
+
+        scope = {"type": "http", "headers": [(b"content-type", TYPE.encode())]}
+        await receive_form(Request(scope, next_piece), HashingSink, MAX_FILE_BYTES)
+
+    preamble = f"\r\n--{BOUNDARY}\r\na".encode() * 100_000
+    with cpu_limit_s(3), pytest.raises(ServiceError, match="not a multipart form"):
+        asyncio.run(receive())
 
 
 @pytest.mark.parametrize(
