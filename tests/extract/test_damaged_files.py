@@ -111,6 +111,17 @@ _FRAMES = (
         ("a.vcf", b"BEGIN:VCARD\nFN:Tea\n%s\nEND:VCARD\n" % (b";QUOTED-PRINTABLE" * 30_000)),
         ("a.mbox", b"From a@b.example Mon Jan  1 00:00:00 2024\nSubject: Tea\n\nFrom %s\n\1" % (b"11:11 " * 60_000)),
         ("a.mhtml", _FRAMES % (b"<iframe " * 60_000)),
+        ("a.adoc", b"= a" + b" " * 60_000 + b"b\n\nTea\n"),
+        ("a.adoc", b"= " + b"[" * 120_000 + b"\n\nTea\n"),
+        ("a.org", b"* a" + b" " * 120_000 + b"b\n\nTea\n"),
+        ("a.org", b":a:\n" * 30_000 + b"Tea\n"),
+        ("a.org", b"".join(b"#+begin_q%d\n" % number for number in range(20_000)) + b"Tea\n"),
+        ("a.rst", b"a" + b".:" * 60_000 + b"\n====\n\nTea\n"),
+        ("a.1", b".TH a 1\n" + b".de x\n" * 20_000 + b"Tea\n"),
+        ("a.1", b".TH a 1\n" + b".TS\n" * 20_000 + b"Tea\n"),
+        ("a.1", b".TH a 1\nTea\n" + b".if n " * 80_000),
+        ("a.1", b".Dd a\nTea\n.Op " + b"Op " * 80_000),
+        ("a.1", b".Dd a\nTea\n.Op " + b". " * 80_000),
     ],
 )
 def test_what_never_ends_costs_linear_time(name: str, data: bytes) -> None:

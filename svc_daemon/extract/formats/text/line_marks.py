@@ -8,6 +8,15 @@ from svc_daemon.extract.builders import LineDocument, find_header_title, fit
 
 #: What a line is; a blank line ends a paragraph or an item.
 BLANK, TEXT, CODE, ROW, ITEM = "", "paragraph", "code", "row", "item"
+#: Longer headings become paragraphs anyway, and patterns are slow on them.
+_PATTERN_CHARACTERS = 1000
+#: So many ends that don't come are looked for; a text with more would be read again and again.
+_MOST_MISSED = 100
+
+
+def without(marks: re.Pattern[str], title: str, shown: str = "") -> str:
+    """Return a heading without its marks, or with what is shown of them."""
+    return marks.sub(shown, title) if len(title) < _PATTERN_CHARACTERS else title
 
 
 class MarkedLines:
@@ -22,6 +31,9 @@ class MarkedLines:
         #: By the index of its first line: level, title and last line of a heading.
         self._headings: dict[int, tuple[int, str, int]] = {}
         self._hidden: list[tuple[str, str, int]] = []
+        #: For each pattern, the line from which it was looked for, and the first line that matches, or the last one.
+        self._found: dict[str, tuple[int, int]] = {}
+        self._missed = 0
 
     def mark(self, kind: str, first: int, last: int) -> None:
         """Mark the lines `first` to `last`, inclusive."""
@@ -46,9 +58,19 @@ class MarkedLines:
             self.kinds[number] = BLANK
 
     def find(self, pattern: re.Pattern[str], first: int) -> int:
-        """Return the index of the first line from `first` on that matches wholly; the last line if none does."""
-        found = (number for number in range(first, len(self.lines)) if pattern.fullmatch(self.lines[number]))
-        return next(found, len(self.lines) - 1)
+        """Return the index of the first line from `first` on that matches wholly; the last line if none does.
+
+        What was found, or is missing, is not searched again, so that the whole takes linear time. So `first` may not be
+        before that of an earlier search, and lines behind it may not change.
+        """
+        begun, end = self._found.get(pattern.pattern, (0, -1))
+        last = len(self.lines) - 1
+        if begun <= first <= end or self._missed > _MOST_MISSED:
+            return end if first <= end else last
+        found = next((number for number in range(first, last + 1) if pattern.fullmatch(self.lines[number])), None)
+        self._missed += found is None
+        self._found[pattern.pattern] = first, last if found is None else found
+        return last if found is None else found
 
     def end_of_indented(self, first: int, column: int = 0) -> int:
         """Return the index of the last line from `first` on that is indented more than a column, or blank."""

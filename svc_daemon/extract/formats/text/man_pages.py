@@ -26,7 +26,7 @@ _CODE = {"nf": "fi", "EX": "EE"}
 #: Requests that take the lines after them for a macro or a comment, by how many arguments come before the end's name.
 _DEFINITIONS = {"ig": 0, **dict.fromkeys(("de", "de1", "dei", "am", "am1", "ami"), 1)}
 _CHOICES = frozenset({"if", "ie", "el"})
-_MOST_LAYOUT_LINES, _MOST_CONTINUED, _LONGEST_STRING = 20, 20, 20
+_MOST_LAYOUT_LINES, _MOST_CONTINUED, _MOST_CHOICES, _LONGEST_STRING = 20, 20, 20, 20
 _CONDITION = re.compile(r"(?:(!?)'([^']*)'([^']*)'|([nt])|(\\n(?:\(\.g|\[\.g\])))[ \t]*(.*)")
 _ESCAPES = re.compile(
     r"\\(?:f(?:\[[^\]]{0,99}\]|\(..|.)|s[-+]?(?:\d{1,2}|\[[^\]]{0,99}\])|\*?\((?P<two>..)|\*?\[(?P<long>[^\]]{0,99})\]|[hvwm]'[^']{0,99}'|m\[[^\]]{0,99}\]"
@@ -90,8 +90,12 @@ class _ManPage:
         if comment := _COMMENT.search(line):
             self._marked.hide_end(number, comment.start(1))
             line = lines[number]
-        while (request := _REQUEST.fullmatch(line) if line.startswith((".", "'")) else None) and request[1] in _CHOICES:
+        request = _REQUEST.fullmatch(line) if line.startswith((".", "'")) else None
+        for _ in range(_MOST_CHOICES):
+            if request is None or request[1] not in _CHOICES:
+                break
             line = self._choose(request[1], request[2])
+            request = _REQUEST.fullmatch(line) if line.startswith((".", "'")) else None
         if request is None:
             line = line.replace("T{", "").replace("T}", "") if self._is_table else line
             lines[number] = self._show(line)

@@ -9,7 +9,7 @@ import unicodedata
 
 from svc_daemon.core.text.chunking import Document
 from svc_daemon.extract.formats import Given
-from svc_daemon.extract.formats.text.line_marks import BLANK, CODE, ITEM, ROW, MarkedLines
+from svc_daemon.extract.formats.text.line_marks import BLANK, CODE, ITEM, ROW, MarkedLines, without
 from svc_daemon.extract.formats.text.texts import decode
 
 #: In a heading: roles, the targets of references, and marks.
@@ -116,12 +116,12 @@ class _RstReader:
         if style not in self._styles:
             self._styles.append(style)
         last = number + (2 if is_over else 1)
-        self._marked.add_heading(self._styles.index(style) + 1, _RST_INLINE.sub(r"\1", title), number, last)
+        self._marked.add_heading(self._styles.index(style) + 1, without(_RST_INLINE, title, r"\1"), number, last)
         return last
 
 
 class _AsciiDocReader:
-    _HEADING = re.compile(r"(={1,6}|#{1,6})[ \t]+(\S.*?)(?:[ \t]+\1)?[ \t]*")
+    _HEADING = re.compile(r"(={1,6}|#{1,6})[ \t]+(\S.*)")
     _UNDERLINE = re.compile(r"([=~^+-])\1+[ \t]*")
     _FENCE = re.compile(r"(-{4,}|\.{4,}|\+{4,}|```)[\w-]*[ \t]*")
     _COMMENT = re.compile(r"/{4,}[ \t]*")
@@ -148,12 +148,14 @@ class _AsciiDocReader:
             self._marked.mark(CODE, number, last)
             return last
         elif heading := self._HEADING.fullmatch(line):
-            self._marked.add_heading(len(heading[1]), self._ANCHOR.sub("", heading[2]), number, number)
+            title, closed = heading[2].rstrip(" \t"), heading[2].rstrip(" \t").removesuffix(heading[1])
+            title = closed if closed and closed[-1] in " \t" else title
+            self._marked.add_heading(len(heading[1]), without(self._ANCHOR, title), number, number)
         elif self._ATTRIBUTE.fullmatch(line):
             self._marked.kinds[number] = CODE
         elif self._is_underlined(number):
             level = "=-~^+".index(self._lines[number + 1][0]) + 1
-            self._marked.add_heading(level, self._ANCHOR.sub("", line), number, number + 1)
+            self._marked.add_heading(level, without(self._ANCHOR, line), number, number + 1)
             return number + 1
         elif self._ITEM.fullmatch(line) or self._ITEM.match(line):
             self._marked.kinds[number] = ITEM
@@ -186,7 +188,7 @@ class _OrgReader:
     def take(self, number: int, line: str) -> int:
         """Mark what begins with this line. Returns the index of its last line."""
         if heading := self._HEADING.fullmatch(line):
-            title = self._MARKS.sub(r"\1", self._STATE.sub("", heading[2]))
+            title = without(self._MARKS, without(self._STATE, heading[2]), r"\1")
             self._marked.add_heading(len(heading[1]), title, number, number)
         elif begin := self._BEGIN.fullmatch(line):
             return self._take_block(number, begin[1].lower())

@@ -5,6 +5,8 @@
 import re
 
 _ARGUMENT = re.compile(r'"((?:[^"]|"")*)"?|((?:\\.|[^\s"])(?:\\.|[^\s])*)')
+#: Of a line with more words, macros within it are shown as they are written.
+_MOST_WORDS = 500
 _CLOSING = frozenset(".,:;)]?!")
 _OPENING = frozenset("([")
 
@@ -65,6 +67,8 @@ class MdocLines:
         if macro == "Sm":
             self._is_spaced = words != ["off"]
             return ""
+        if len(words) > _MOST_WORDS:
+            return " ".join(words)
         if macro in _SENTENCES:
             named = [word for word in words if word != "-std"] or [self._name]
             return _SENTENCES[macro].format(", ".join(named))
