@@ -289,6 +289,10 @@ def test_a_word_that_stands_nowhere_gets_one_that_does_within_what_is_searched(p
         ]
 
     assert suggested("moorng boats") == [("moorng", "mooring")]
+    assert (suggested("lighth"), suggested("moor"), suggested("moo")) == ([], [], [])
+    put(provider, "src_4", "die Betriebskostenvorauszahlung", buckets=["bkt_1"])
+    wanted = [("betriebskosten", "betriebskostenvorauszahlung")]
+    assert (suggested("Betriebskosten"), suggested("Betriebskosten", "bkt_2")) == (wanted, [])
     # Nothing of other buckets, or of what was deleted, is told.
     assert (suggested("harbuor", "bkt_1"), suggested("harbuor", "bkt_2")) == ([], [("harbuor", "harbour")])
     assert suggested("lighthuose") == []

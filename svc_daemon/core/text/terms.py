@@ -7,7 +7,7 @@ cut into the same words either way. Only numbers in groups, codes and dates (see
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, count, pairwise
@@ -17,7 +17,7 @@ from svc_daemon.core.spellings import spellings_in
 from svc_daemon.core.text.folding import fold
 from svc_daemon.core.text.languages import STEMMERS, stem
 from svc_daemon.core.text.pieces import Part, TextUnit, TextUnitKind, cut_piece, fit, numbers
-from svc_daemon.core.text.words import STOP_WORDS
+from svc_daemon.core.text.words import STOP_WORDS, words_of
 
 #: Prefix of a form that is spelled exactly so: `=straße`.
 EXACT = "="
@@ -239,8 +239,11 @@ def count_mistakes(word: str) -> int:
     return 1 if len(word) <= LONGEST_SHORT else 2
 
 
-def suggest(word: str, texts: Iterable[str]) -> str | None:
-    """Return the word of these texts that is nearest to a word of a query, and of several the one in most texts."""
+def suggest(word: str, texts: Collection[str]) -> str | None:
+    """Return the word of these texts that is nearest to a word of a query, and of several the one in most texts.
+
+    If none is near, it is one that begins with the query's word, as the longer words of German do.
+    """
     word = fold(word)
     most, letters = count_mistakes(word), set(word)
     having = Counter(chain.from_iterable({*index_terms(text, "").words.split()} for text in texts))
@@ -250,7 +253,13 @@ def suggest(word: str, texts: Iterable[str]) -> str | None:
         if abs(len(term) - len(word)) <= most and len(letters.symmetric_difference(term)) <= 2 * most
         if term != word and term.isalpha() and _is_near(word, term, most)
     ]
-    return min(near)[2] if near else None
+    if not near and len(word) > LONGEST_SHORT:
+        near = [(len(term), -count, term) for term, count in having.items() if term.startswith(word) and term != word]
+    if not near:
+        return None
+    _, _, best = min(near)
+    # As the texts write it.
+    return next((each for text in texts for each in words_of(text) if fold(each) == best), best)
 
 
 def _is_near(one: str, other: str, mistakes: int) -> bool:

@@ -11,7 +11,7 @@ from svc_daemon.core.search.naming import DECIDES, name_term
 from svc_daemon.core.search.ranking import idf
 from svc_daemon.core.text.folding import fold
 from svc_daemon.core.text.queries import SPELLED, UNSTEMMED, ParsedQuery, splits
-from svc_daemon.core.text.terms import Alternative, QueryWord, count_mistakes, may_be_mistaken
+from svc_daemon.core.text.terms import LONGEST_SHORT, Alternative, QueryWord, count_mistakes, may_be_mistaken
 from svc_daemon.provider.embedded.postings import SCHEMA, translated
 from svc_daemon.provider.embedded.schema import ORDINAL_BITS
 
@@ -112,8 +112,13 @@ class Matcher:
         word = self._parsed.words[number].text
         if self._counts[number] or not may_be_mistaken(word):
             return
-        for mistakes in range(1, count_mistakes(word) + 1):
-            near = [_Query.fuzzy_term_query(SCHEMA, field, fold(word), mistakes) for field in ("words", "forms")]
+        looked_for = [(mistakes, False) for mistakes in range(1, count_mistakes(word) + 1)]
+        # Last the words that begin with it.
+        for mistakes, is_prefix in [*looked_for, (0, True)][: None if len(word) > LONGEST_SHORT else -1]:
+            near = [
+                _Query.fuzzy_term_query(SCHEMA, field, fold(word), mistakes, prefix=is_prefix)
+                for field in ("words", "forms")
+            ]
             any_near = _Query.disjunction_max_query(near)
             yield [key for key, _ in self._ask([any_near, *scope.queries()], limit, is_there)]
 

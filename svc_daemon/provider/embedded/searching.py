@@ -227,7 +227,7 @@ class _Asked:
                 continue
             for keys in self.matcher.list_near(scope, number, NEAR, there.list_visible):
                 texts = documents.read_words(self.connection, [there.chunk_key(key) for key in keys])
-                if instead := suggest(word.text, texts.values()):
+                if instead := suggest(word.text, [*texts.values()]):
                     yield Suggestion(word.text, instead)
                     break
 

@@ -324,7 +324,14 @@ def test_a_joined_word_may_stand_as_two() -> None:
     [
         ("polcy", ["police", "police, pole", "The policy."], "policy"),
         ("fox", ["box", "fog", "fog", "foxes foxes foxes"], "fog"),
-        ("Strase", ["Straße"], "strasse"),
+        ("Strase", ["Straße"], "straße"),
+        (
+            "Betriebskosten",
+            ["Betriebskostenvorauszahlung", "eine Betriebskostenabrechnung"],
+            "betriebskostenabrechnung",
+        ),
+        ("Käsespätz", ["Käsespätzle mit Zwiebeln"], "käsespätzle"),
+        ("fox", ["foxhound"], None),
         ("vacati", ["vacations", "vacation"], "vacation"),
         ("walrus", ["walrus", "fox"], None),
     ],
