@@ -89,6 +89,9 @@ def test_best_window_is_the_one_with_most_query_words() -> None:
     lines = ["alpha one", "beta two", "gamma three", "delta four", "Epsilon five"]
     windows = {"": 0, "missing": 0, "alpha": 0, "gamma": 1, "epsilon": 3, "gamma delta": 2, "alpha delta epsilon": 3}
     assert {stems: best_window(lines, set(stems.split()), 2) for stems in windows} == windows
+    # What is found is in the middle, since an answer often follows it.
+    windows = {"missing": 0, "alpha": 0, "beta": 0, "gamma": 1, "delta": 2, "epsilon": 2, "beta gamma": 0}
+    assert {stems: best_window(lines, set(stems.split()), 3) for stems in windows} == windows
 
 
 BY_BOTH = """\

@@ -235,10 +235,17 @@ def _runs(text: str, marks: Sequence[bool], show: Callable[[str, bool], str]) ->
 
 
 def best_window(lines: Sequence[str], stems: set[str], size: int) -> int:
-    """Find the `size` consecutive lines that contain the most stems. Returns the index of the first of them."""
+    """Find the `size` consecutive lines that contain the most stems. Returns the index of the first of them.
+
+    Of several windows with the same lines found, it is the one in the middle, so that lines before and after are seen.
+    """
     found = [{stem for stem in stems if stem in line.casefold()} for line in lines]
     counts = [len(set().union(*found[start : start + size])) for start in range(len(lines) - size + 1)]
-    return counts.index(max(counts))
+    first = last = counts.index(max(counts))
+    while counts[first] and last - first + 1 < size and counts[last + 1 : last + 2] == [counts[first]]:
+        last += 1
+    before = (size - 1) // 2
+    return min(last, first + before) if first else max(0, last - before)
 
 
 def explanation(console: Console, explain: dict[str, Any]) -> str:
