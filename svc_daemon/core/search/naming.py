@@ -71,11 +71,12 @@ def _rate(query: ParsedQuery, name: str, language: str) -> float:
     found = [own for own in has if own]
     covered = len(deciding.intersection(set().union(*found)))
     is_whole = covered == len(deciding) and (len(deciding) > 1 or len(asked) == 1)
+    texts = [word.text for word in asked]
     # A word and a number, such as PEP 8, and no part of a date.
     has_number = any(
-        one and other and any(map(str.isdigit, pair)) and not pair.isdecimal() and MONTH_NUMBERS.keys().isdisjoint(both)
-        for (one, other), both in zip(pairwise(has), pairwise(word.text for word in asked), strict=True)
-        for pair in ("".join(both),)
+        has[one] and has[one + 1] and any(map(str.isdigit, pair)) and not pair.isdecimal()
+        for one, pair in enumerate(map("".join, pairwise(texts)))
+        if MONTH_NUMBERS.keys().isdisjoint(texts[max(0, one - 1) : one + 3])
     )
     has_query = len(found) == len(asked) > 1
     if not (is_whole or has_number or has_query):

@@ -22,6 +22,7 @@ TITLES = (
         ("minutes march 2024", ["minutes_march_2024.md"]),
         ("valid until 15 March 2024", []),
         ("agreement of 7 June 2023", []),
+        ("the meeting of 13 January agreed", []),
         ("No. 9 of 2024, harbour", []),
         (r"C:\Users\ana\pricelist_2024_Q2.csv", ["pricelist_2024_Q2.csv"]),
         ("pricelist 2024 q2 bolts", ["pricelist_2024_Q2.csv"]),
