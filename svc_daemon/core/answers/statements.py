@@ -225,7 +225,7 @@ class _Structure:
             self.head, self.stems = self.head if line.startswith(":") else found.text, []
             if self.is_first and not self.first and not self.text[: span.start].strip(" \n-#*=_"):
                 # The first line is a title, unless others like it head what follows them.
-                alike = re.compile(rf"\n\s*\n\W*{re.escape(self.head.split()[0])}\b")
+                alike = re.compile(rf"\n[^\S\n]*\n\W{{0,99}}{re.escape(self.head.split()[0])}\b")
                 self.first = "" if is_label and rest == at + 1 and alike.search(self.text, span.end) else self.head
             return 1, [found]
         size = 1 + sum(1 for _ in takewhile(self.goes_on, range(at + 1, len(self.lines))))
@@ -345,7 +345,7 @@ class _Structure:
             for place in range(at, at + size)
             for field in fields_in(self.texts[place], self.lines[place].start, self.texts[place - 1] if place else "")
         ]
-        for record in records_of(fields):
+        for record in (each for each in records_of(fields) if each[-1].span.end > self.begin):
             listed = list(listed_under(fields[: fields.index(record[0])], record))
             for place, field in enumerate(record):
                 if field.value and field.span.end > self.begin:
@@ -355,7 +355,7 @@ class _Structure:
         if self.is_first and not self.front and fields and fields[0].value:
             # What a document begins with is about all of it, unless it is the first of several records.
             lines = sum(map(bool, map(str.strip, self.text[: self.lines[at].start].splitlines())))
-            again = re.compile(rf"^\W*{re.escape(fields[0].key)}\W*[:=]", re.MULTILINE)
+            again = re.compile(rf"^\W{{0,99}}{re.escape(fields[0].key)}\W{{0,99}}[:=]", re.MULTILINE)
             if lines <= _TOP_LINES and not again.search(self.text, self.lines[at + size - 1].end):
                 self.front = "; ".join(f"{field.key} {field.value}" for field in fields)
 

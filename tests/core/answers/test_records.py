@@ -197,6 +197,13 @@ def test_the_processor_time_grows_linearly_with_the_line_of_an_option(line: str)
         quote_best("what does -a do", "what does -a do", [passage(line)])
 
 
+@pytest.mark.parametrize("lead", ["a=Ann\n" + "a=b\n" * 5000, "museum: a\n" + "\n" * 20_000 + "x museum"])
+def test_the_processor_time_grows_linearly_with_the_text_before_a_passage(lead: str) -> None:
+    with cpu_limit_s(1):
+        question = "When does the museum open on Sunday?"
+        quote_best(question, question, [replace(passage("| tea | 10 |\n| a | b |\n"), lead=lead)])
+
+
 def test_words_of_one_root_are_not_named_as_missing() -> None:
     read = replace(passage(EXAMS, headings=COLUMNS[EXAMS]), weights=dict.fromkeys(("french", "listening", "exam"), 2.0))
     for question, unmatched in {
