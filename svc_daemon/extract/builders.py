@@ -2,10 +2,10 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
-from typing import TypedDict
+from typing import AnyStr, TypedDict
 
 from svc_daemon.core.text.chunking import Block, Document, HiddenText, RecognizedPage
 from svc_daemon.extract.child_limits import CageLimits
@@ -53,6 +53,14 @@ def fit(text: str) -> str:
 def one_line(text: str) -> str:
     """Replace each run of white space by a single space."""
     return " ".join(text.split())
+
+
+def sub_closed(
+    pattern: re.Pattern[AnyStr], closing: AnyStr, shown: AnyStr | Callable[[re.Match[AnyStr]], AnyStr], text: AnyStr
+) -> AnyStr:
+    """Replace what ends with a closing mark. Behind the last mark, each opening would be searched to the text's end."""
+    end = text.rfind(closing) + len(closing) if closing in text else 0
+    return pattern.sub(shown, text[:end]) + text[end:]
 
 
 def pages_named(numbers: Sequence[int]) -> str:

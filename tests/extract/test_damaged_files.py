@@ -7,7 +7,7 @@ import zipfile
 import pytest
 
 from svc_daemon.extract.documents import ExtractionFailed
-from svc_daemon.extract.formats.open_xml.sheets.cells import text_of
+from svc_daemon.extract.formats.open_xml.sheets.cells import CellFormats, SheetCells, shared_strings, text_of
 from tests import samples
 from tests.extract import opendocuments
 from tests.extract.compounds import make_doc, make_msg, make_ppt
@@ -104,6 +104,12 @@ _FRAMES = (
 )
 
 
+_FORMS = (
+    b"Content-Type: multipart/alternative; boundary=b\n\n--b\nContent-Type: text/plain\n\n%s\n--b\n"
+    b"Content-Type: text/html\n\n<p>%s</p>\n--b--\n"
+)
+
+
 @pytest.mark.parametrize(
     ("name", "data"),
     [
@@ -111,6 +117,15 @@ _FRAMES = (
         ("a.vcf", b"BEGIN:VCARD\nFN:Tea\n%s\nEND:VCARD\n" % (b";QUOTED-PRINTABLE" * 30_000)),
         ("a.mbox", b"From a@b.example Mon Jan  1 00:00:00 2024\nSubject: Tea\n\nFrom %s\n\1" % (b"11:11 " * 60_000)),
         ("a.mhtml", _FRAMES % (b"<iframe " * 60_000)),
+        ("a.eml", _FORMS % (b"a" * 120_000, b"a" * 120_000)),
+        ("a.eml", b"Content-Type: message/delivery-status\n\n" + b"".join(b"A%d: Tea\n" % n for n in range(15_000))),
+        ("a.eml", b"Content-Type: text/plain; format=flowed\n\n" + b"Tea \n" * 300_000),
+        ("a.ics", b"BEGIN:VEVENT\n" * 3000 + b"SUMMARY:Tea\nX:a\n" * 3000 + b"END:VEVENT\n" * 3000),
+        ("a.xhtml", b'<?xml version="1.0"?><html><p>Tea</p>' + b"<![CDATA[" * 30_000),
+        ("a.html", b"<style>" + b"/*" * 100_000 + b"</style><p>Tea"),
+        ("a.html", b"<style>" + b".a{color:red}" * 30_000 + b"</style><p class=a>Tea"),
+        ("a.html", b"<style>p" + b"[" * 150_000 + b"{color:red}</style><p>Tea"),
+        ("a.html", b"<p style='transform:" + b"translate(" * 60_000 + b"'>Tea"),
         ("a.adoc", b"= a" + b" " * 60_000 + b"b\n\nTea\n"),
         ("a.adoc", b"= " + b"[" * 120_000 + b"\n\nTea\n"),
         ("a.org", b"* a" + b" " * 120_000 + b"b\n\nTea\n"),
@@ -127,6 +142,19 @@ _FRAMES = (
 def test_what_never_ends_costs_linear_time(name: str, data: bytes) -> None:
     with cpu_limit_s(3):
         is_read(data, name)
+
+
+@pytest.mark.parametrize("cell", [b"<c>", b'<c t="str" ', b"<c><v>", b"<c><f>", b"<!--", b"<![CDATA["])
+def test_cells_that_never_end_cost_linear_time(cell: bytes) -> None:
+    given = b'<sheetData><row><c t="str"><v>Tea</v></c>%s</row></sheetData>' % (cell * 60_000)
+    with cpu_limit_s(3):
+        assert next(iter(SheetCells(given, [], CellFormats()).rows())).cells[0] == (0, "Tea")
+
+
+@pytest.mark.parametrize("string", [b"<si>", b"<si ", b"<si><rPh ", b"<si><rPh>"])
+def test_strings_that_never_end_cost_linear_time(string: bytes) -> None:
+    with cpu_limit_s(3):
+        assert shared_strings(b"<si><t>Tea</t></si>" + string * 60_000 + b"</si>", [])[0] == "Tea"
 
 
 def test_runs_of_a_string_that_never_end_cost_linear_time() -> None:

@@ -18,7 +18,7 @@ from svc_daemon.core.text.charsets import decode_declared, find_declared
 from svc_daemon.core.text.chunking import Document
 from svc_daemon.core.uploads import web_pages
 from svc_daemon.extract.archives import check_entities
-from svc_daemon.extract.builders import FlowDocument, one_line
+from svc_daemon.extract.builders import FlowDocument, one_line, sub_closed
 from svc_daemon.extract.formats import Given
 from svc_daemon.extract.formats.html.styles import PageStyles
 from svc_daemon.extract.formats.html.tables import HtmlBlock
@@ -206,7 +206,7 @@ def _walk(flow: FlowDocument, markup: str) -> tuple[LexborHTMLParser, Walked]:
         # XHTML and HTML understand empty elements, character data and prefixes differently.
         if prefix := _PREFIX.search(markup):
             markup = re.sub(rf"<(/?){prefix[1]}:", r"<\1", markup)
-        markup = _CDATA.sub(lambda data: data[1].replace("&", "&amp;").replace("<", "&lt;"), markup)
+        markup = sub_closed(_CDATA, "]]>", lambda data: data[1].replace("&", "&amp;").replace("<", "&lt;"), markup)
         markup = _EMPTY_ELEMENT.sub(
             lambda empty: empty[0] if empty[1].lower() in _VOID else f"<{empty[1]}{empty[2]}></{empty[1]}>", markup
         )

@@ -28,7 +28,7 @@ _LENGTH = re.compile(r"(\d*\.?\d+)(?:(px|pt)|rem|in|cm|mm|vw|vh)")
 #: So far to the left or above the page that nobody scrolls there.
 _NOWHERE = re.compile(r"-(?:(?:999|\d{4,})(?:\.\d+)?(?:px|pt|%|vw|vh)?|\d{3,}(?:\.\d+)?r?em)")
 _CLIPPED = re.compile(r"rect\([01](?:px)?(?:[,\s]+[01](?:px)?){3}\)|inset\((?:50|100)%.*\)|circle\(0.*\)")
-_GONE = re.compile(r"scale(?:3d|x|y)?\(0(?:\.0*)?[,)\s]|translate(?:3d|x|y)?\([^)]*-\d{4,}")
+_GONE = re.compile(r"scale(?:3d|x|y)?\(0(?:\.0*)?[,)\s]|translate(?:3d|x|y)?\([^)]{0,200}-\d{4,}")
 _OFFSETS = ("left", "right", "top", "bottom")
 _SHIFTS = ("text-indent", "margin-left", "margin-top")
 #: What an animation or transition changes, so that it is only how an element begins.

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+from svc_daemon.extract.builders import sub_closed
 from svc_daemon.extract.formats.html.sight import Colour, NodeStyle, find_style, read_declarations
 
 #: Pages without any of these have no styles of their own.
@@ -19,7 +20,7 @@ _SHEET_CHARACTERS = 1_000_000
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _BRACE = re.compile(r"([{}])")
 _SIMPLE = re.compile(r"(?:[\w-]+|\*)?(?:[.#][\w-]+)*")
-_STATE = re.compile(r"::?[\w-]+(?:\([^()]*\))?|\[[^\]]*\]")
+_STATE = re.compile(r"::?[\w-]+(?:\([^()]*\))?|\[[^\[\]]*\]")
 _COMBINED = re.compile(r"[\s>+~]+")
 _PART = re.compile(r"[.#]?[\w-]+|\*")
 
@@ -116,14 +117,14 @@ class PageStyles:
         if identifier:
             names.add(f"#{identifier}")
         rules = {rule.weight: rule for name in names for rule in self._rules.get(name, ())}
-        certain: list[_Rule] = []
+        certain = set[tuple[int, int, str]]()
         declared: dict[str, str] = {}
-        for _, rule in sorted(rules.items()):
+        for weight, rule in sorted(rules.items()):
             if rule.is_certain and rule.parts <= names:
-                certain.append(rule)
+                certain.add(weight)
                 declared |= rule.declared
-        for rule in rules.values():
-            if rule not in certain:
+        for weight, rule in rules.items():
+            if weight not in certain:
                 # In some state, this rule may apply instead.
                 declared = {name: value for name, value in declared.items() if rule.declared.get(name, value) == value}
                 declared |= {"background": "url()"} if any(map(_BACKGROUND.match, rule.declared)) else {}
@@ -146,7 +147,7 @@ class PageStyles:
 
 def read_rules(sheets: str) -> Iterator[_Rule]:
     """Yield the rules of style sheets that declare anything of what is seen."""
-    pieces = _BRACE.split(_COMMENT.sub("", sheets))
+    pieces = _BRACE.split(sub_closed(_COMMENT, "*/", "", sheets))
     around: list[str] = []
     for order, (text, brace) in enumerate(zip(pieces[::2], pieces[1::2], strict=False)):
         if brace == "{":

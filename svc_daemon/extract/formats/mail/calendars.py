@@ -75,8 +75,10 @@ def read(given: Given) -> Document:
             properties = [] if opened[-1] in _SHOWN else properties
         elif each.name == "END":
             ended = opened.pop() if opened else ""
-            if ended in _SHOWN:
+            # What is around another one has no lines of its own: they are not shown once more.
+            if ended in _SHOWN and properties:
                 add(flow, _SHOWN[ended], properties)
+                properties = []
         elif opened and opened[-1] in _SHOWN:
             properties.append(each)
         elif each.name == "X-WR-CALNAME":

@@ -22,6 +22,11 @@ def header_text(part: "Message[Any, Any]", name: str) -> str:
     """Return a header's decoded text; empty if there is none."""
     # `raw_items`, because the standard library's own decoding fails for malformed headers.
     raw = next((str(value) for key, value in part.raw_items() if key.lower() == name.lower()), "")
+    return decode_header(part, name, raw)
+
+
+def decode_header(part: "Message[Any, Any]", name: str, raw: str) -> str:
+    """Return the decoded text of a header that is written like this."""
     if not raw.isascii():
         # Such headers often have the encoding of the text.
         texts = (leaf.get_param("charset") for leaf in part.walk() if leaf.get_content_maintype() == "text")

@@ -21,11 +21,11 @@ from svc_daemon.extract.builders import FlowDocument
 from svc_daemon.extract.documents import ExtractionFailed
 from svc_daemon.extract.formats import Given, find_reader
 from svc_daemon.extract.formats.html.html import add_markup, decode_markup
-from svc_daemon.extract.formats.mail.headers import decode_bytes, file_name, header_text, part_bytes
+from svc_daemon.extract.formats.mail.headers import decode_bytes, decode_header, file_name, header_text, part_bytes
 
 #: HTML is read unless it has less than this share of the words of the plain text, as a stub has.
 _HTML_SHARE = 0.6
-_ADDRESS = re.compile(r"\S*://\S*")
+_ADDRESS = re.compile(r"(?<!\S)\S*://\S*")
 _WORD = re.compile(r"\w+")
 _BLANK_LINES = re.compile(r"\n(?:[ \t]*\n)+")
 #: A file within plain text, as mail programs wrote it before MIME.
@@ -94,20 +94,20 @@ def _words(part: "Message[Any, Any]") -> set[str]:
 
 def unwrap(text: str, *, joins_words: bool) -> str:
     """Join the lines of paragraphs that a mail program has wrapped with a space at the end of each line."""
-    lines: list[str] = []
+    lines: list[list[str]] = []
     quote_before, is_open = "", False
     for line in text.split("\n"):
         quote = _QUOTE.match(line)
         marks = quote[0] if quote else ""
         words = line[len(marks) :].removeprefix(" ")
         if is_open and marks == quote_before and words != "-- ":
-            lines[-1] += words
+            lines[-1].append(words)
         else:
-            lines.append(f"{marks} {words}" if marks else words)
+            lines.append([f"{marks} {words}" if marks else words])
         is_open, quote_before = words.endswith(" ") and words != "-- ", marks
         if is_open and joins_words:
-            lines[-1] = lines[-1][:-1]
-    return "\n".join(lines)
+            lines[-1][-1] = lines[-1][-1][:-1]
+    return "\n".join(map("".join, lines))
 
 
 _HEADERS = ("From", "To", "Cc", "Bcc", "Date")
@@ -192,8 +192,9 @@ class _MailReader:
             return (_Step("part", shown, step.depth),)
         elif kind == "message/delivery-status":
             for group in inner:
-                names = dict.fromkeys(group.keys())
-                self._flow.add("paragraph", "\n".join(f"{name}: {header_text(group, name)}" for name in names))
+                first = dict(reversed([*group.raw_items()]))
+                named = ((name, decode_header(group, name, str(first[name]))) for name in dict.fromkeys(group.keys()))
+                self._flow.add("paragraph", "\n".join(f"{name}: {value}" for name, value in named))
         elif inner and _is_encrypted(part):
             self._flow.warn("A part of the mail is encrypted and was not read.")
         elif inner:

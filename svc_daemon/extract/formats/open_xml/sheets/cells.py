@@ -11,25 +11,29 @@ from itertools import zip_longest
 from types import MappingProxyType
 from typing import NamedTuple
 
-from svc_daemon.extract.builders import one_line
+from svc_daemon.extract.builders import one_line, sub_closed
 from svc_daemon.extract.formats.open_xml.number_digits import general
 from svc_daemon.extract.formats.superscripts import BEGIN, END, write_exponents
 
 #: A row's beginning, with its attributes.
-_ROW = re.compile(rb"<(?:\w+:)?row(?=[\s/>])([^>]*)>")
+_ROW = re.compile(rb"<(?:\w+:)?row(?=[\s/>])([^<>]*)>")
 _ROW_NUMBER = re.compile(rb"""(?<!\S)r\s*=\s*["'](\d{1,8})["']""")
 _ROWS_END = re.compile(rb"</(?:\w+:)?sheetData\s*>")
-#: A cell: the letters of its column and the rest of its attributes, then a plain value or whatever else is in it.
+#: A cell: the letters of its column and the rest of its attributes, then a plain value or whatever else is in it. This
+#: ends where another cell begins, as in all these patterns, so that elements without an end cost linear time.
 _CELL = re.compile(
-    rb"""<(?:\w+:)?c(?: r="([A-Z]+)\d+")?((?:\s[^>]*?)?)(?:/>|>(?:<v>([^<]*)</v>|(.*?))</(?:\w+:)?c>)""", re.DOTALL
+    rb"""<(?:\w+:)?c(?: r="([A-Z]+)\d+")?((?:\s[^<>]*?)?)(?:/>|>(?:<v>([^<]*)</v>|"""
+    rb"""((?:[^<]++|<(?!/?(?:\w+:)?c[\s/>]))*+))</(?:\w+:)?c>)"""
 )
 _ATTRIBUTE = re.compile(rb"""([\w:]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
-_VALUE = re.compile(rb"<(?:\w+:)?v(?:\s[^>]*)?>(.*?)</(?:\w+:)?v>", re.DOTALL)
-_FORMULA = re.compile(rb"<(?:\w+:)?f(\s[^>]*?)?(?:/>|>(.*?)</(?:\w+:)?f>)", re.DOTALL)
+_VALUE = re.compile(rb"<(?:\w+:)?v(?:\s[^<>]*)?>([^<]*)</(?:\w+:)?v>")
+_FORMULA = re.compile(rb"<(?:\w+:)?f(\s[^<>]*?)?(?:/>|>([^<]*)</(?:\w+:)?f>)")
 #: Readings of Chinese characters stand beside the text that they belong to.
-_READING = re.compile(rb"<(?:\w+:)?(?:rPh|phoneticPr)(?=[\s/>]).*?(?:</(?:\w+:)?rPh>|/>)", re.DOTALL)
-_TEXT = re.compile(rb"<(?:\w+:)?t(?:\s[^>]*)?>([^<]*)<", re.DOTALL)
-_STRING = re.compile(rb"<(?:\w+:)?si(?:\s[^>]*)?(?:/>|>(.*?)</(?:\w+:)?si>)", re.DOTALL)
+_READING = re.compile(
+    rb"<(?:\w+:)?(?:rPh|phoneticPr)(?=[\s/>])(?:[^<]|<(?!(?:\w+:)?(?:rPh|phoneticPr)[\s/>]))*?(?:</(?:\w+:)?rPh>|/>)"
+)
+_TEXT = re.compile(rb"<(?:\w+:)?t(?:\s[^<>]*)?>([^<]*)<")
+_STRING = re.compile(rb"<(?:\w+:)?si(?:\s[^<>]*)?(?:/>|>((?:[^<]++|<(?!/?(?:\w+:)?si[\s/>]))*+)</(?:\w+:)?si>)")
 #: A run of a string that has looks of its own, and those that count here.
 _RUN = re.compile(rb"<(?:\w+:)?r>(?>(?:[^<]|<(?!/?(?:\w+:)?r>))*)</(?:\w+:)?r>")
 _STRIKE = re.compile(rb"""<(?:\w+:)?strike(?:\s+val\s*=\s*["'](?:1|true)["'])?\s*/>""")
@@ -87,8 +91,8 @@ def plain_xml(xml: bytes) -> bytes:
         except LookupError:
             return xml
     if b"<!" in xml:
-        xml = _COMMENT.sub(b"", xml)
-        xml = _CDATA.sub(lambda found: found[1].replace(b"&", b"&amp;").replace(b"<", b"&lt;"), xml)
+        xml = sub_closed(_COMMENT, b"-->", b"", xml)
+        xml = sub_closed(_CDATA, b"]]>", lambda data: data[1].replace(b"&", b"&amp;").replace(b"<", b"&lt;"), xml)
     return xml
 
 

@@ -18,7 +18,7 @@ from svc_daemon.extract.formats.open_xml.packages import OfficePackage, alternat
 from svc_daemon.extract.formats.open_xml.sheets.cells import cell_text, column_number
 
 _PLACE = re.compile(r"\$?([A-Z]{1,3})\$?(\d{1,7})")
-_PRINTED = re.compile(rb"<(?:\w+:)?(?:odd|even|first)(Header|Footer)(?:\s[^>]*)?>([^<]+)<")
+_PRINTED = re.compile(rb"<(?:\w+:)?(?:odd|even|first)(Header|Footer)(?:\s[^<>]*)?>([^<]+)<")
 #: Codes in headers: positions, fonts, sizes, colours, page numbers, dates and names of files.
 _CODE = re.compile(r'&(?:"[^"]*"|K[0-9A-Fa-f+-]{6}|K\d\d[+-]\d{3}|\d{1,3}|[LCR]|[A-Za-z])')
 #: Excel writes an old comment for each thread, which says so, with an author that begins like this.

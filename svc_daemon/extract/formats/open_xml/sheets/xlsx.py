@@ -24,7 +24,7 @@ from svc_daemon.extract.formats.open_xml.sheets.notes import add_drawings, peopl
 from svc_daemon.extract.formats.open_xml.sheets.rows import SheetWriter
 
 _MERGED = re.compile(rb"""<(?:\w+:)?mergeCell\s+ref\s*=\s*["']([A-Z]+)(\d+):([A-Z]+)(\d+)["']""")
-_COLUMN = re.compile(rb"<(?:\w+:)?col(?=\s)([^>]*)>")
+_COLUMN = re.compile(rb"<(?:\w+:)?col(?=\s)([^<>]*)>")
 
 
 def read(given: Given) -> Document:
