@@ -5,9 +5,11 @@ import random
 import zipfile
 
 import pytest
+from lxml import etree
 
 from svc_daemon.extract.documents import ExtractionFailed
 from svc_daemon.extract.formats.open_xml.sheets.cells import CellFormats, SheetCells, shared_strings, text_of
+from svc_daemon.extract.formats.open_xml.word.styles import StyleLook, WordStyles
 from tests import samples
 from tests.extract import opendocuments
 from tests.extract.compounds import make_doc, make_msg, make_ppt
@@ -121,6 +123,7 @@ _FORMS = (
         ("a.eml", b"Content-Type: message/delivery-status\n\n" + b"".join(b"A%d: Tea\n" % n for n in range(15_000))),
         ("a.eml", b"Content-Type: text/plain; format=flowed\n\n" + b"Tea \n" * 300_000),
         ("a.ics", b"BEGIN:VEVENT\n" * 3000 + b"SUMMARY:Tea\nX:a\n" * 3000 + b"END:VEVENT\n" * 3000),
+        ("a.ics", b"BEGIN:VEVENT\nSUMMARY:Tea\nRRULE:FREQ=DAILY;BYDAY=" + b"1" * 60_000 + b"\nEND:VEVENT\n"),
         ("a.xhtml", b'<?xml version="1.0"?><html><p>Tea</p>' + b"<![CDATA[" * 30_000),
         ("a.html", b"<style>" + b"/*" * 100_000 + b"</style><p>Tea"),
         ("a.html", b"<style>" + b".a{color:red}" * 30_000 + b"</style><p class=a>Tea"),
@@ -155,6 +158,14 @@ def test_cells_that_never_end_cost_linear_time(cell: bytes) -> None:
 def test_strings_that_never_end_cost_linear_time(string: bytes) -> None:
     with cpu_limit_s(3):
         assert shared_strings(b"<si><t>Tea</t></si>" + string * 60_000 + b"</si>", [])[0] == "Tea"
+
+
+def test_styles_that_are_based_on_many_others_cost_linear_time() -> None:
+    space = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+    styles = (f'<w:style w:styleId="{n}"><w:basedOn w:val="{n + 1}"/></w:style>' for n in range(3000))
+    known = WordStyles(etree.fromstring(f"<w:styles {space}>{''.join(styles)}</w:styles>"))
+    with cpu_limit_s(3):
+        assert not any(known.look(str(number)) != StyleLook() for number in range(3000))
 
 
 def test_runs_of_a_string_that_never_end_cost_linear_time() -> None:

@@ -164,7 +164,7 @@ def _rule(rule: str) -> str:
     if unit is None:
         return rule
     step = parts.get("INTERVAL", "1")
-    days = re.findall(r"([+-]?\d*)([A-Z]{2})", parts.get("BYDAY", ""))
+    days = re.findall(r"([+-]?\d{0,3})([A-Z]{2})", parts.get("BYDAY", ""))
     on = ", ".join(f"{f'{number}. ' if number else ''}{_DAYS.get(day, day)}" for number, day in days)
     until, count = _TIME.fullmatch(parts.get("UNTIL", "")), parts.get("COUNT", "")
     return " ".join(

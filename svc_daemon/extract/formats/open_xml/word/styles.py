@@ -35,6 +35,10 @@ class StyleLook:
     is_shaded: bool = False
 
 
+#: Word itself lets a style be based on about ten others.
+_MOST_BASES = 50
+
+
 class WordStyles:
     """The styles of a document by their ids."""
 
@@ -70,7 +74,7 @@ class WordStyles:
         """Return a style and those that it is based on, each once, even if they go in circles."""
         chain: list[Any] = []
         style = self._elements.get(identity)
-        while style is not None and style not in chain:
+        while style is not None and style not in chain and len(chain) < _MOST_BASES:
             chain.append(style)
             based = style.find(qname("w:basedOn"))
             style = None if based is None else self._elements.get(based.get(_VALUE))
