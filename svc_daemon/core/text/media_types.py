@@ -137,7 +137,7 @@ _JSON = re.compile(rb'\s*(?:\{\s*"[^"]*"\s*:|\[\s*[\[{"])')
 #: The end of a man page's name that also says of what it is, such as `3pm`.
 _SECTION = re.compile(r"[1-8][a-z]{1,8}")
 #: Requests alone, of which one begins a man page.
-_MAN = re.compile(rb"(?:(?![.'](?:TH|Dd)[ \t])[.'\\][^\n]*\n)*+[.'](?:TH|Dd)[ \t]")
+_MAN = re.compile(rb"(?>(?:(?![.'](?:TH|Dd)[ \t])[.'\\][^\n]*\n)*)[.'](?:TH|Dd)[ \t]")
 #: The first header of a mail.
 _HEADER = re.compile(rb"(?:From [^\n\0]*\n|\d+[ \t]*\r?\n)?[!-9;-~]{1,76}:[^\n\0]*\n")
 _MAIL = re.compile(

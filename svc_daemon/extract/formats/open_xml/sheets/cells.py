@@ -23,7 +23,7 @@ _ROWS_END = re.compile(rb"</(?:\w+:)?sheetData\s*>")
 #: ends where another cell begins, as in all these patterns, so that elements without an end cost linear time.
 _CELL = re.compile(
     rb"""<(?:\w+:)?c(?: r="([A-Z]+)\d+")?((?:\s[^<>]*?)?)(?:/>|>(?:<v>([^<]*)</v>|"""
-    rb"""((?:[^<]++|<(?!/?(?:\w+:)?c[\s/>]))*+))</(?:\w+:)?c>)"""
+    rb"""((?>(?:[^<]++|<(?!/?(?:\w+:)?c[\s/>]))*)))</(?:\w+:)?c>)"""
 )
 _ATTRIBUTE = re.compile(rb"""([\w:]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 _VALUE = re.compile(rb"<(?:\w+:)?v(?:\s[^<>]*)?>([^<]*)</(?:\w+:)?v>")
@@ -33,7 +33,7 @@ _READING = re.compile(
     rb"<(?:\w+:)?(?:rPh|phoneticPr)(?=[\s/>])(?:[^<]|<(?!(?:\w+:)?(?:rPh|phoneticPr)[\s/>]))*?(?:</(?:\w+:)?rPh>|/>)"
 )
 _TEXT = re.compile(rb"<(?:\w+:)?t(?:\s[^<>]*)?>([^<]*)<")
-_STRING = re.compile(rb"<(?:\w+:)?si(?:\s[^<>]*)?(?:/>|>((?:[^<]++|<(?!/?(?:\w+:)?si[\s/>]))*+)</(?:\w+:)?si>)")
+_STRING = re.compile(rb"<(?:\w+:)?si(?:\s[^<>]*)?(?:/>|>((?>(?:[^<]++|<(?!/?(?:\w+:)?si[\s/>]))*))</(?:\w+:)?si>)")
 #: A run of a string that has looks of its own, and those that count here.
 _RUN = re.compile(rb"<(?:\w+:)?r>(?>(?:[^<]|<(?!/?(?:\w+:)?r>))*)</(?:\w+:)?r>")
 _STRIKE = re.compile(rb"""<(?:\w+:)?strike(?:\s+val\s*=\s*["'](?:1|true)["'])?\s*/>""")
