@@ -4,7 +4,7 @@ import {showAsk} from "./ask.js";
 import {showBucket} from "./bucket.js";
 import {showBuckets} from "./buckets.js";
 import {attempt, button, element, frame, h, put, search, sent, show, time, trouble} from "./dom.js";
-import {onEvent, onState, update} from "./live.js";
+import {onEvent, onState, reading, update} from "./live.js";
 import {showSearch} from "./search.js";
 import {begin, onSessionEnd, session, signOut, take} from "./session.js";
 import {showSource} from "./source.js";
@@ -36,14 +36,14 @@ async function showView() {
 		const [name, ...rest] = where.split("/").map(decodeURIComponent);
 		const tab = `#/${/^[bs]$/.test(name) ? "" : name}`;
 		for (const each of tabs.children) each.ariaCurrent = each.hash === tab ? "page" : null;
-		await (Object.hasOwn(VIEWS, name) ? VIEWS[name] : showBuckets)({main, signal, rest, query, set, title, isBack: top > 0});
+		await reading((Object.hasOwn(VIEWS, name) ? VIEWS[name] : showBuckets)({main, signal, rest, query, set, title, isBack: top > 0}));
 		if (top && !signal.aborted) scrollTo(0, top);
 		put(announcer, document.title);
 	} catch (error) {
 		if (signal.aborted) return;
 		title(error.message);
 		show(main, trouble(error), button("Try again", showView));
-		// As soon as the service answers again, so does the view.
+		// The view comes with the service.
 		onEvent(signal, event => event || showView());
 	}
 }

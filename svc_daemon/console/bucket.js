@@ -1,4 +1,4 @@
-// The view of a bucket: files to drop, failures by reason, and a table of its sources.
+// The view of a bucket: uploads, failures by reason, and its sources.
 
 import {ask, at, attempt, badge, button, bytes, count, dotted, frame, h, keyed, leaveGone, listed, number, put, said, show, soon, stateOf, time, to, words} from "./dom.js";
 import {bucketState, counts, summary} from "./buckets.js";
@@ -70,7 +70,7 @@ export async function showBucket({main, signal, rest: [slug], query, set, title}
 		again();
 	});
 
-	// Do something to each chosen source, and choose it no longer.
+	// Do something to each chosen source.
 	const doEach = (work, done) => attempt(outcome, async () => {
 		const all = chosen.size;
 		try {

@@ -16,7 +16,7 @@ export function h(kind, ...given) {
 }
 
 export const element = id => document.getElementById(id);
-// Show a copy of a template of the page, and return its elements by what `data-is` calls them.
+// Show a copy of a template, and return its elements by their `data-is`.
 export function frame(main, id) {
 	element("dialog").close();
 	main.replaceChildren(element(id).content.cloneNode(true));
@@ -32,7 +32,7 @@ export const button = (label, onclick, kind = "", props = {}) => h(`button${kind
 
 export const put = (element, text) => element.textContent === text || (element.textContent = text);
 
-// Make `parent` hold an element for each item. One that stays keeps its element, and so the focus.
+// Make `parent` hold an element for each item, the same as before if it stays.
 export function keyed(parent, items, keyOf, make) {
 	const held = new Map([...parent.children].map(each => [each.key, each]));
 	let before = parent.firstElementChild;

@@ -1,10 +1,10 @@
-// The stream of events: one for the tab, closed while the tab is hidden, and resumed where it ended.
+// The stream of events: one for the tab, closed while that is hidden, and resumed.
 
 import {at, search, wait} from "./dom.js";
 import {readEvents, send, session} from "./session.js";
 
 const handlers = new Set();
-let last = null, open = null, heard, watch, current;
+let last = null, open = null, told, heard, watch, current;
 
 // `handler(null)` is called when some events may have been missed.
 export function onEvent(signal, handler) {
@@ -19,7 +19,16 @@ function enter(name) {
 }
 
 // Of a copy: a handler may add others.
-const tell = event => [...handlers].forEach(each => each(event));
+const tell = event => {
+	told = true;
+	[...handlers].forEach(each => each(event));
+};
+
+// A view has missed what came while it was read.
+export function reading(view) {
+	told = false;
+	return view.then(() => told && tell(null));
+}
 
 async function follow(signal) {
 	for (let pause = 500; ; pause = Math.min(pause * 2, 8000)) {

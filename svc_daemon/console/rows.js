@@ -2,7 +2,7 @@
 
 import {h, keyed} from "./dom.js";
 
-// Rows of a page, and pages that are held; others are read again when they come into sight.
+// Rows of a page, and pages that are held; others are read again in sight.
 const PAGE = 200, HELD = 12;
 
 // `read(after, limit)` returns `{rows, has_more, last_id}`; `make(row)` makes a `tr`, and all are as high as `height()`.

@@ -1,4 +1,4 @@
-// The key of this tab, which is in its own storage and in a header, nowhere else; and calls of the API.
+// The key of this tab, only in its storage and a header; and calls of the API.
 
 import {at, search} from "./dom.js";
 
@@ -48,7 +48,7 @@ export async function take(key) {
 	keep({...(await get(at`limits`, {}, null, key)).key, key});
 }
 
-// End the session, here and in the other tabs, and revoke its key unless it was pasted.
+// End the session in all tabs, and revoke its key unless it was pasted.
 export async function signOut() {
 	const {key, isOwn, id} = held;
 	if (isOwn) await call("DELETE", at`keys/${id}`).catch(() => {});
