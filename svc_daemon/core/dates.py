@@ -87,6 +87,10 @@ _MONTH_DAY = re.compile(r"(?<!\w)([^\W\d_]{3,12})\.?\s(\d{1,2})(?:st|nd|rd|th)?,
 #: As Czechs and Germans write it, `12. 5. 2024`.
 _APART = re.compile(r"(?<![\w.,])(\d{1,2})\.\s?(\d{1,2})\.\s\Z")
 _WIDE = re.compile(r"年(\d{1,2})月(\d{1,2})日")
+#: As sheets and tickets have it, `14-Mar-24` and `05SEP2021`.
+_CLOSE = re.compile(
+    r"(?<![\w-])(\d\d?)(?:-([a-z]{3,4})-(?=\d\d(?!\d))|([a-z]{3,4}))((?:19|20)?\d\d)(?![\w-])", re.IGNORECASE
+)
 #: The longest beginning of a date, before its year.
 _LONGEST = 30
 
@@ -140,11 +144,15 @@ def numbered(written: str) -> Iterator[str]:
     """Yield the dates that may be meant by numbers with dots, slashes or hyphens between them, as 2024-03-14."""
     if date := _NUMBERED.fullmatch(written):
         one, sign, other, year = date.groups()
-        year = year if len(year) > 2 else f"{19 if int(year) >= _LAST_CENTURY else 20}{year}"
+        year = _whole(year)
         if int(other) <= len(MONTHS):
             yield f"{year}-{other:0>2}-{one:0>2}"
         if sign in "/-" and int(one) <= len(MONTHS) and one != other:
             yield f"{year}-{one:0>2}-{other:0>2}"
+
+
+def _whole(year: str) -> str:
+    return year if len(year) > 2 else f"{19 if int(year) >= _LAST_CENTURY else 20}{year}"
 
 
 def worded_in(text: str) -> Iterator[tuple[int, int, str]]:
@@ -162,3 +170,7 @@ def worded_in(text: str) -> Iterator[tuple[int, int, str]]:
             continue
         if 1 <= int(day) <= 31 and 1 <= month <= len(MONTHS):
             yield start, end, f"{year[0]}-{month:02}-{day:0>2}"
+    for match in _CLOSE.finditer(text):
+        month = MONTH_NUMBERS.get((match[2] or match[3]).lower(), 0)
+        if month and 1 <= int(match[1]) <= 31:
+            yield *match.span(), f"{_whole(match[4])}-{month:02}-{match[1]:0>2}"
