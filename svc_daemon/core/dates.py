@@ -88,11 +88,11 @@ _MONTH_DAY = re.compile(r"(?<!\w)([^\W\d_]{3,12})\.?\s(\d{1,2})(?:st|nd|rd|th)?,
 _APART = re.compile(r"(?<![\w.,])(\d{1,2})\.\s?(\d{1,2})\.\s\Z")
 _WIDE = re.compile(r"年(\d{1,2})月(\d{1,2})日")
 #: As sheets and tickets have it, `14-Mar-24` and `05SEP2021`.
-_CLOSE = re.compile(
-    r"(?<![\w-])(\d\d?)(?:-([a-z]{3,4})-(?=\d\d(?!\d))|([a-z]{3,4}))((?:19|20)?\d\d)(?![\w-])", re.IGNORECASE
-)
-#: The longest beginning of a date, before its year.
-_LONGEST = 30
+_CLOSE = re.compile(r"(0?[1-9]|[12]\d|3[01])(?:-([a-z]{3,4})-|([a-z]{3,4}))((?:19|20)?\d\d)", re.IGNORECASE)
+#: The longest beginning of a date, before its year, and the longest end of that.
+_LONGEST, _LONGEST_END = 30, 16
+_WORD_BEFORE = re.compile(r"[^\W_]+")
+_MAY_PRECEDE_YEAR = MONTH_NUMBERS.keys() | {"de", "del"}
 
 #: Questions for a day or a time of day in other languages, and what such a time looks like, in lower case.
 ASKS_WHEN = (
@@ -141,8 +141,10 @@ def ranged_in(text: str) -> Iterator[tuple[int, Sequence[str]]]:
 
 
 def numbered(written: str) -> Iterator[str]:
-    """Yield the dates that may be meant by numbers with dots, slashes or hyphens between them, as 2024-03-14."""
-    if date := _NUMBERED.fullmatch(written):
+    """Yield the dates that may be meant by one piece of text, such as 14.3.24 or 14-Mar-24, as 2024-03-14."""
+    if (date := _CLOSE.fullmatch(written)) and (month := MONTH_NUMBERS.get((date[2] or date[3]).lower())):
+        yield f"{_whole(date[4])}-{month:02}-{date[1]:0>2}"
+    elif date := _NUMBERED.fullmatch(written):
         one, sign, other, year = date.groups()
         year = _whole(year)
         if int(other) <= len(MONTHS):
@@ -155,22 +157,25 @@ def _whole(year: str) -> str:
     return year if len(year) > 2 else f"{19 if int(year) >= _LAST_CENTURY else 20}{year}"
 
 
-def worded_in(text: str) -> Iterator[tuple[int, int, str]]:
-    """Yield where the dates of a text are whose month is a word or that have blanks, and each as 2024-03-14."""
-    for year in _YEAR.finditer(text):
-        start, end = year.span()
-        begun = text[max(0, start - _LONGEST) : start]
-        if match := _DAY_MONTH.search(begun) or _MONTH_DAY.search(begun) or _APART.search(begun):
+def worded_in(text: str, start: int, end: int) -> Iterator[tuple[int, int, str]]:
+    """Yield where dates of a text are whose month is a word or that have blanks, and each as 2024-03-14.
+
+    Their years are between `start` and `end`.
+    """
+    for year in _YEAR.finditer(text, start, end):
+        first, last = year.span()
+        begun = text[max(0, first - _LONGEST) : first]
+        *_, before = ["", *_WORD_BEFORE.findall(begun[-_LONGEST_END:])]
+        # Most years follow no month.
+        may_be_date = before[:1].isdigit() or before.lower() in _MAY_PRECEDE_YEAR
+        match = _DAY_MONTH.search(begun) or _MONTH_DAY.search(begun) or _APART.search(begun) if may_be_date else None
+        if match:
             day, word = sorted(match.groups(), key=str.isalpha)
             month = int(word) if word.isdecimal() else MONTH_NUMBERS.get(word.lower(), 0)
-            start -= len(begun) - match.start()
-        elif match := _WIDE.match(text, end):
-            day, month, end = match[2], int(match[1]), match.end()
+            first -= len(begun) - match.start()
+        elif match := _WIDE.match(text, last):
+            day, month, last = match[2], int(match[1]), match.end()
         else:
             continue
         if 1 <= int(day) <= 31 and 1 <= month <= len(MONTHS):
-            yield start, end, f"{year[0]}-{month:02}-{day:0>2}"
-    for match in _CLOSE.finditer(text):
-        month = MONTH_NUMBERS.get((match[2] or match[3]).lower(), 0)
-        if month and 1 <= int(match[1]) <= 31:
-            yield *match.span(), f"{_whole(match[4])}-{month:02}-{match[1]:0>2}"
+            yield first, last, f"{year[0]}-{month:02}-{day:0>2}"

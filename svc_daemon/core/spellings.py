@@ -5,7 +5,6 @@ prefix; dates have their month as a word or a number. What is found depends on m
 """
 
 import re
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from svc_daemon.core.dates import worded_in
@@ -14,12 +13,15 @@ from svc_daemon.core.dates import worded_in
 LEAST_DIGITS, MOST_DIGITS = 7, 20
 #: A row of more groups is a table.
 MOST_GROUPS = 8
-#: How many digits the code of a country has at most.
-_COUNTRY = 3
+#: How many digits the code of a country has at most, and a year.
+_COUNTRY, _YEAR_DIGITS = 3, 4
+#: How many letters begin a code at most.
+_LETTERS = 4
 
 #: Between two groups of digits.
 _BETWEEN = r"(?:\)[ \u00a0]?|[ \u00a0]?\(|[ \u00a0]?[-/][ \u00a0]?|[ \u00a0.\u2009\u202f])"
-# These patterns begin with what they look for, which is found several times as fast; what is before is checked later.
+#: Digits, with what may be between groups of them. Whatever is spelled in several ways has some.
+_DIGITS = re.compile(r"\d[\d ()/.\u00a0\u2009\u202f-]*")
 _RUN = re.compile(r"\d[\d ()/.\u00a0\u2009\u202f-]{5,}\d(?!\w|,\d)")
 _GROUPED = re.compile(rf"(?<!\d)\d+(?:{_BETWEEN}\d+)+(?!\w|,\d)|(?<!\d)\d{{9,15}}(?!\w|,\d)")
 _PART_OF_MORE = re.compile(r"[\w.,-]\Z")
@@ -28,7 +30,7 @@ _ABROAD = re.compile(r"\+[ \u00a0]?\(?\Z")
 _TRUNK = re.compile(r"\(0\)")
 #: An international number of a bank account, and another code of letters and groups of digits, in capitals.
 _CODE = re.compile(
-    r"[A-Z](?<![\w-].)(?:[A-Z]\d\d(?:[ \u00a0]?[A-Z0-9]{4}){2,7}(?:[ \u00a0]?[A-Z0-9]{1,3})?|"
+    r"(?<![\w-])[A-Z](?:[A-Z]\d\d(?:[ \u00a0]?[A-Z0-9]{4}){2,7}(?:[ \u00a0]?[A-Z0-9]{1,3})?|"
     r"[A-Z]{1,3}[- \u00a0]?\d+(?:[ \u00a0/-]\d+|\.\d{3}(?!\d)){1,6})(?!\w)"
 )
 
@@ -44,16 +46,29 @@ class Spelling(NamedTuple):
         return self.start < end and start < self.end
 
 
-def spellings_in(text: str) -> Iterator[Spelling]:
-    """Yield the numbers in groups, codes and dates of a text."""
-    for run in _RUN.finditer(text):
-        for match in _GROUPED.finditer(text, *run.span()):
+def spellings_in(text: str) -> list[Spelling]:
+    """Return the numbers in groups, the codes and the dates of a text."""
+    joined, codes, dates = list[Spelling](), list[Spelling](), list[Spelling]()
+    for digits in _DIGITS.finditer(text):
+        start, end = digits.span()
+        run = _RUN.match(text, start)
+        for match in _GROUPED.finditer(text, *run.span()) if run else ():
             if match.end() - match.start() >= LEAST_DIGITS and (forms := _joined(text, match)):
-                yield Spelling(*match.span(), forms)
-    for match in _CODE.finditer(text):
-        yield Spelling(*match.span(), (re.sub(r"\W", "", match[0]).lower(),))
-    for start, end, date in worded_in(text):
-        yield Spelling(start, end, (date, date.replace("-", "")))
+                joined.append(Spelling(*match.span(), forms))
+        if (code := _code_at(text, start)) and not (codes and codes[-1].touches(*code.span())):
+            codes.append(Spelling(*code.span(), (re.sub(r"\W", "", code[0]).lower(),)))
+        if end - start >= _YEAR_DIGITS:
+            for first, last, day in worded_in(text, start, end):
+                dates.append(Spelling(first, last, (day, day.replace("-", ""))))
+    return joined + codes + dates
+
+
+def _code_at(text: str, digit: int) -> "re.Match[str] | None":
+    """Return the code whose first digit is here."""
+    if not text[max(0, digit - 2) : digit].strip("- \u00a0").isupper():
+        return None
+    starts = range(max(0, digit - _LETTERS - 1), digit - 1)
+    return next((code for start in starts if (code := _CODE.match(text, start))), None)
 
 
 def _joined(text: str, number: "re.Match[str]") -> tuple[str, ...]:

@@ -99,8 +99,11 @@ class MilvusSearch:
         self.is_cut |= bool(phrases) and len(found.rows) >= limit
         self.rows |= {_key(row): row for _, row in found.rows}
         packed = {_key(row): PackedTerms(row["terms"]) for _, row in found.rows}
+        quoting = {
+            key for key, each in packed.items() if all(any(map(each.has_run, ways)) for ways in self.parsed.phrases)
+        }
         mean = sum(map(len, packed.values())) / len(packed) if packed else 0.0
-        scores = {key: self._score(each, mean) for key, each in packed.items() if self._has_phrases(each)}
+        scores = {key: self._score(each, mean) for key, each in packed.items() if key in quoting}
         ranked = sorted(((key, score) for key, score in scores.items() if score), key=_by_score)
         whole = {key for key, _ in ranked[:POOL] if all(packed[key].weigh(word)[0] for word in words)}
         return refine(ranked, whole, self._read_texts)[:count]
@@ -117,9 +120,6 @@ class MilvusSearch:
                 damped = often + K1 * (1 - B + B * len(terms) / mean_words)
                 score += self.weights[word.text] * weight * often * (K1 + 1) / damped
         return score
-
-    def _has_phrases(self, terms: PackedTerms) -> bool:
-        return all(any(map(terms.has_run, ways)) for ways in self.parsed.phrases)
 
     def _by_meaning(self, count: int) -> list[Placed[Key]]:
         vector = self.query.vector

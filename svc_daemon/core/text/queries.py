@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice, pairwise
 
+from svc_daemon.core.dates import numbered
 from svc_daemon.core.spellings import spellings_in
 from svc_daemon.core.text.folding import fold, normalize
 from svc_daemon.core.text.languages import asking_in, common_of_query
@@ -131,7 +132,7 @@ class _QueryReader:
     def read_compound(self, unit: TextUnit, piece: str, is_first: bool) -> Iterator[_Word]:
         """Find words that are joined: each between two signs is one, and is found by the whole too.
 
-        Numbers such as dates, words with a single letter such as e-mail, and AT&T are one.
+        Numbers, dates, words with a single letter such as e-mail, and AT&T are one.
         """
         groups = [[unit.parts[0]]]
         for before, part in pairwise(unit.parts):
@@ -142,7 +143,7 @@ class _QueryReader:
                 groups[-1].append(part)
             else:
                 groups.append([part])
-        if len(groups) == 1 or unit.is_initials:
+        if len(groups) == 1 or unit.is_initials or any(numbered(unit.whole)):
             yield self.read_whole(unit)
             return
         for group in groups:
@@ -262,7 +263,7 @@ def parse_query(text: str, languages: Collection[str] = ("en",)) -> ParsedQuery:
     words: dict[str, _Word] = {}
     before: _Word | None = None
     text = _SPACED.sub(lambda match: re.sub(r"\s", "", match[0]), text)
-    spelled = list(spellings_in(text.upper() if text.isascii() else text))
+    spelled = spellings_in(text.upper() if text.isascii() else text)
     pieces = text.split()
     for match in islice(_PIECE.finditer(text), MOST_READ):
         piece = match[0]
