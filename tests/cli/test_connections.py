@@ -2,11 +2,13 @@
 
 import json
 import os
+from functools import partialmethod
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from svc_cli.client import RetryPolicy
 from svc_cli.errors import find_hint
 from svc_daemon.paths import DataFiles
 from tests.cli.odd_servers import IMPOSTORS, NO_BUCKETS, SECRET, OddServer, Raw, announce
@@ -208,7 +210,10 @@ def test_base_url_from_a_project_file_does_not_get_the_admin_key(svc: RunSvc, od
     assert odd.keys_seen() == set()
 
 
-def test_temporary_errors_are_retried_and_then_reported(at_odd: RunSvc, odd: OddServer) -> None:
+def test_temporary_errors_are_retried_and_then_reported(
+    at_odd: RunSvc, odd: OddServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RetryPolicy, "__init__", partialmethod(RetryPolicy.__init__, first_delay_s=0.001))
     error = {"code": "storage_full", "message": "Full.", "retryable": True, "details": {}}
     busy: tuple[int, Any, dict[str, str]] = (503, {"error": error}, {})
     away: tuple[int, Any, dict[str, str]] = (502, b"<html>Bad Gateway</html>", {})

@@ -43,6 +43,14 @@ CALLS: dict[str, Callable[[Client], object]] = {
 PUT_OFF = [(status, body) for status in (429, 503) for body in (BUSY, HTML, b"")]
 
 
+@pytest.fixture(autouse=True)
+def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give up streams that don't begin, and requests that are under way at the end, after half a second."""
+    monkeypatch.setattr("svc_cli.client.events.BEGIN_S", 0.5)
+    monkeypatch.setattr("svc_cli.client.events.POLL_S", 0.1)
+    monkeypatch.setattr("svc_cli.deadlines.GRACE_S", 0.5)
+
+
 @contextmanager
 def lasting(least_s: float = 0.0, most_s: float = PATIENCE_S) -> Iterator[None]:
     """Assert that the block takes this long."""
@@ -66,8 +74,8 @@ def test_pause_of_a_day_ends_the_call_at_once_and_names_the_time(odd: OddServer,
 @pytest.mark.parametrize("route", CALLS)
 def test_short_pause_is_followed_whoever_asks_for_it(odd: OddServer, route: str) -> None:
     for status, body in PUT_OFF:
-        odd.answers[route] = [(status, body, {"Retry-After": "0.3"}), (200, {"status": "uploaded"}, {})]
-        with Client(odd.url, "sk-test", policy=RetryPolicy(first_delay_s=0.001)) as client, lasting(0.3):
+        odd.answers[route] = [(status, body, {"Retry-After": "0.1"}), (200, {"status": "uploaded"}, {})]
+        with Client(odd.url, "sk-test", policy=RetryPolicy(first_delay_s=0.001)) as client, lasting(0.1):
             CALLS[route](client)
 
 
@@ -265,7 +273,7 @@ class SlowInstallation(Installation):
     """An installation whose daemon takes a moment to begin."""
 
     def command(self, listen: str | None = None, faults: Path | None = None) -> list[str]:
-        return ["sh", "-c", 'sleep 3; exec "$@"', "sh", *super().command(listen, faults)]
+        return ["sh", "-c", 'sleep 2; exec "$@"', "sh", *super().command(listen, faults)]
 
 
 @pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")  # a daemon outlives its starter
@@ -275,7 +283,7 @@ def test_daemon_that_starts_slowly_is_waited_for_until_the_time_is_over(
 ) -> None:
     # With a limit, a second daemon starts while the first may hold the lock without an answer for long.
     monkeypatch.setattr("svc_cli.daemon.process.START_TIMEOUT_S", 0.5 if most_s is None else PATIENCE_S)
-    monkeypatch.setattr("svc_cli.daemon.process.STILL_STARTING_S", 1.0)
+    monkeypatch.setattr("svc_cli.daemon.process.STILL_STARTING_S", 0.5)
     slow = SlowInstallation(environment(tmp_path, {"SVC_LISTEN": "127.0.0.1:0"}))
     said: list[str] = []
     if most_s is not None:
