@@ -6,9 +6,10 @@ import ssl
 import threading
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from ipaddress import ip_address
-from typing import Protocol
+from typing import Any, Protocol
 
 import certifi
 import httpcore
@@ -67,6 +68,12 @@ class SystemResolver:
 #: Maximum number of addresses of a name to try, in the resolver's order.
 MAX_TRIED = 4
 
+#: Maximum number of bytes until a response's head is complete, interim responses such as 103 included. httpcore limits
+#: each of these, but not their number.
+MAX_HEAD_BYTES = 256 * 1024
+#: How many bytes of it are parsed in one step. A hundred interim responses take some milliseconds.
+HEAD_PIECE_BYTES = 4 * 1024
+
 #: A socket option, as in httpcore.
 SocketOption = tuple[int, int, int] | tuple[int, int, bytes | bytearray] | tuple[int, int, None, int]
 
@@ -103,19 +110,27 @@ class Connector:
         return addresses
 
     @asynccontextmanager
-    async def connection(self, url: Url) -> AsyncIterator[httpcore.AsyncHTTPConnection]:
-        """Yield a connection for one request to this URL. Raises the errors of `judged_addresses`."""
+    async def exchange(
+        self, url: Url, method: str, headers: Sequence[tuple[str, str]], body: bytes | None = None
+    ) -> AsyncIterator[httpcore.Response]:
+        """Send one request on its own connection, and yield the response once its head is complete.
+
+        Raises the errors of `judged_addresses` and of httpcore.
+        """
         network = _JudgedNetwork(await self.judged_addresses(url), self._connect_s)
         is_tls = url.scheme == "https"
         if is_tls and self._tls is None:
             # Certificates load slowly, so load them on first use. `cafile` overrides those named in the environment.
             self._tls = ssl.create_default_context(cafile=certifi.where())
+        connection = httpcore.AsyncHTTPConnection(
+            origin=_remote(url).origin,
+            ssl_context=self._tls if is_tls else None,
+            network_backend=network,
+        )
         try:
-            yield httpcore.AsyncHTTPConnection(
-                origin=remote(url).origin,
-                ssl_context=self._tls if is_tls else None,
-                network_backend=network,
-            )
+            async with connection.stream(method, _remote(url), headers=headers, content=body) as response:
+                network.head.is_complete = True
+                yield response
         finally:
             await network.aclose()
 
@@ -134,11 +149,53 @@ class Connector:
         return [ip_address(text) for text in found]
 
 
-def remote(url: Url) -> httpcore.URL:
+def _remote(url: Url) -> httpcore.URL:
     """Build httpcore's URL without parsing it again."""
     return httpcore.URL(
         scheme=url.scheme.encode(), host=url.host.encode(), port=url.port, target=url.target.encode("ascii")
     )
+
+
+@dataclass(slots=True)
+class _Head:
+    """How much of a response's head, and of the interim responses before it, has arrived."""
+
+    received_bytes: int = 0
+    is_complete: bool = False
+
+
+class _LimitedStream(httpcore.AsyncNetworkStream):
+    """Limits what is read until a response's head is complete."""
+
+    def __init__(self, stream: httpcore.AsyncNetworkStream, head: _Head) -> None:
+        self._stream, self._head = stream, head
+
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109  (as in the library)
+        """Raises RemoteProtocolError if there is too much before the end of the head."""
+        if self._head.is_complete:
+            return await self._stream.read(max_bytes, timeout)
+        data = await self._stream.read(min(max_bytes, HEAD_PIECE_BYTES), timeout)
+        self._head.received_bytes += len(data)
+        if self._head.received_bytes > MAX_HEAD_BYTES:
+            raise httpcore.RemoteProtocolError("the head of the response is too long")
+        return data
+
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109  (as in the library)
+        await self._stream.write(buffer, timeout)
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+    async def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109  (as in the library)
+    ) -> httpcore.AsyncNetworkStream:
+        return _LimitedStream(await self._stream.start_tls(ssl_context, server_hostname, timeout), self._head)
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._stream.get_extra_info(info)
 
 
 class _JudgedNetwork(httpcore.AsyncNetworkBackend):
@@ -152,6 +209,7 @@ class _JudgedNetwork(httpcore.AsyncNetworkBackend):
         self._connect_s = connect_s
         self._network = httpcore.AnyIOBackend()
         self._opened: list[httpcore.AsyncNetworkStream] = []
+        self.head = _Head()
 
     async def aclose(self) -> None:
         for stream in self._opened:
@@ -188,7 +246,7 @@ class _JudgedNetwork(httpcore.AsyncNetworkBackend):
             socket_options=socket_options,
         )
         self._opened.append(stream)
-        return stream
+        return _LimitedStream(stream, self.head)
 
 
 def _unresolved() -> FetchFailed:

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 from svc_daemon.core.access.urls import AddressPolicy, file_name, join_url, parse_url
 from svc_daemon.fetch import contract
-from svc_daemon.fetch.connections import Connector, Resolver, SystemResolver, remote
+from svc_daemon.fetch.connections import Connector, Resolver, SystemResolver
 from svc_daemon.fetch.responses import ACCEPTED_CODING, NOT_MODIFIED, REDIRECTS, SUCCESSES, FetchedResponse, receive
 from svc_daemon.wire.light.urls import Url
 from svc_daemon.wire.light.versions import VERSION
@@ -110,12 +110,7 @@ class Fetcher:
             "Connection": "close",
         }
         with contract.translated():
-            async with (
-                self._connector.connection(url) as connection,
-                connection.stream(
-                    method, remote(url), headers=[*sent.items(), *headers.items()], content=body
-                ) as response,
-            ):
+            async with self._connector.exchange(url, method, [*sent.items(), *headers.items()], body) as response:
                 yield FetchedResponse(response)
 
 

@@ -74,8 +74,8 @@ class FetchedResponse:
             return None
         if asked.isascii() and asked.isdigit():
             return int(asked[:9])
-        # A time of the host's clock, so compare it with that.
-        with suppress(ValueError, TypeError):
+        # A time of the host's clock, so compare it with that. A year or offset may be too large to be computed with.
+        with suppress(ValueError, TypeError, OverflowError):
             until, now = parsedate_to_datetime(asked), parsedate_to_datetime(self.header("Date"))
             return max(0, round((until - now).total_seconds()))
         return None

@@ -174,6 +174,8 @@ def test_a_try_that_fails_keeps_the_old_text_and_is_reported_everywhere(
         (503, {"retry_after": "Thu, 01 Jan 2026 02:00:00 GMT", "date": "Thu, 01 Jan 2026 00:00:00 GMT"}, 7200),
         (503, {"retry_after": "999999999999"}, DAY),
         (503, {"retry_after": "soon"}, 0),
+        (503, {"retry_after": "Thu, 01 Jan 99999999999 00:00:00 GMT", "date": "Thu, 01 Jan 2026 00:00:00 GMT"}, 0),
+        (429, {"retry_after": "Thu, 01 Jan 2026 00:00:00 +99999999999999"}, 0),
         (404, {"retry_after": "999999999999"}, DAY * 0.9),
     ],
 )

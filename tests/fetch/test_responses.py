@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from svc_daemon.errors import ServiceError
+from svc_daemon.fetch.connections import HEAD_PIECE_BYTES, MAX_HEAD_BYTES
 from svc_daemon.fetch.contract import Fetched, FetchFailed, FetchLimits
 from svc_daemon.fetch.fetchers import Fetcher
 from svc_daemon.fetch.responses import PIECE_BYTES
@@ -199,3 +200,31 @@ def test_incomplete_or_invalid_response_fails(name: str, script: Any) -> None:
     failed = refused(script, name)
     assert isinstance(failed, FetchFailed)
     assert failed.details == {"reason": "broken_off"}
+
+
+INTERIM = b"HTTP/1.1 103 Early Hints\r\nLink: </style.css>\r\n\r\n"
+
+
+def test_body_after_a_few_interim_responses_is_received() -> None:
+    assert received(sent(20 * INTERIM + b"HTTP/1.1 200 OK\r\n\r\n" + TEXT)) == TEXT
+
+
+def test_interim_responses_without_end_are_refused_and_other_tasks_run_meanwhile() -> None:
+    turns = [0]
+
+    async def count_turns() -> None:
+        while True:
+            turns[0] += 1
+            await asyncio.sleep(0)
+
+    async def scenario(fetcher: Fetcher, url: str) -> None:
+        others = asyncio.create_task(count_turns())
+        with pytest.raises(FetchFailed) as failed:
+            await fetcher.fetch(url, Kept())
+        others.cancel()
+        assert failed.value.reason == "broken_off"
+
+    with serving(lambda exchange: exchange.drip(1000 * INTERIM, pause_s=0)) as server:
+        asyncio.run(scenario(Fetcher(server.policy), server.url()))
+    # Only some hundred of them are parsed at one stroke.
+    assert turns[0] >= MAX_HEAD_BYTES // HEAD_PIECE_BYTES
