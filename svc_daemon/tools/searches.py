@@ -79,7 +79,7 @@ class Passages(ToolResult):
     def text(self) -> str:
         """Format the passages as numbered blocks."""
         blocks = [
-            f"[{number}] {one.citation} (source {one.source_id}, score {one.score:.2f})\n{one.passage}"
+            f"[{number}] {one.citation} (source {one.source_id}, score {one.score:.2f})\n{_quoted(one.passage)}"
             for number, one in enumerate(self.results, start=1)
         ]
         parts = [*blocks, *(f"Warning: {warning}" for warning in self.warnings)]
@@ -116,6 +116,11 @@ def cite(source: Json, location: Json) -> str:
     if not first:
         return named
     return f"{named}, line {first}" if last in (first, None) else f"{named}, lines {first}-{last}"
+
+
+def _quoted(text: str) -> str:
+    """Mark each line as quoted, since the text of a document may look like a result or a warning."""
+    return "\n".join(f"> {line}" for line in text.splitlines())
 
 
 #: Maximum wait for the response, longer than the service's own time limit for a language model.
@@ -163,7 +168,7 @@ class AnswerCitation(CitedPlace):
 
     @property
     def line(self) -> str:
-        return f"{self.citation} (source {self.source_id}): “{self.quote}”"
+        return f"{self.citation} (source {self.source_id}): “{' '.join(self.quote.split())}”"
 
 
 class Answered(ToolResult):
@@ -187,7 +192,7 @@ class Answered(ToolResult):
         near = [f"Related, but not an answer: {one.line}" for one in self.related]
         doubt = [] if self.grounded else [PARTLY if self.citations else NOT_AT_ALL]
         warned = [f"Warning: {warning}" for warning in self.warnings]
-        return "\n".join([self.answer, *doubt, *lacking, *cited, *near, *warned])
+        return "\n".join([_quoted(self.answer), *doubt, *lacking, *cited, *near, *warned])
 
 
 async def ask(service: ToolService, asked: AskArguments) -> Answered:
