@@ -127,11 +127,12 @@ class Installation:
         if record is None:
             check_visible(self.files.daemon)
         base_url, keep_open = str((record or {}).get("base_url")), self._keep_open
-        seen = record and probe(base_url, secret=self.secret(), certificate=pem_in(record), keep_open=keep_open)
+        certificate = ((record or {}).get("certificate") or {}).get("pem")
+        seen = record and probe(base_url, secret=self.secret(), certificate=certificate, keep_open=keep_open)
         if record and isinstance(seen, DaemonHealth):
             is_named = seen.installation_id == record.get("installation_id")
             if is_named and seen.is_proven:
-                address = self.address(base_url, seen, pem_in(record))
+                address = self.address(base_url, seen, certificate)
                 return Daemon(int(record["pid"]), base_url, seen, record, address)
             seen.close()
             if is_named and _is_alive(int(record["pid"])):
@@ -216,10 +217,6 @@ class Installation:
         folders = {"SVC_DATA_DIR": str(self.files.root)} if self.environ.get("SVC_DATA_DIR") else {}
         return {**self.environ, **folders}
 
-    def log_tail(self, lines: int) -> list[str]:
-        """Return the last lines of the daemon's log, oldest first."""
-        return self.read_log(None)[0][-lines:] if lines else []
-
     def read_log(self, place: LogPlace | None) -> tuple[list[str], LogPlace | None]:
         """Return the log's lines after `place`, and the place from which the next call should continue.
 
@@ -244,6 +241,9 @@ class Installation:
             if found:
                 # The daemon outlives this process, which Python would otherwise warn about.
                 process.returncode = 0
+                for line in _read_output(output):
+                    if line.startswith("warning: "):
+                        patience.report(line)
                 return found
             if process.poll() == Exit.LOCKED:
                 seen = probe(self.fixed_url, timeout_s=0.5) if self.fixed_url else None
@@ -257,10 +257,8 @@ class Installation:
             elif process.poll() is not None:
                 break
             patience.pause(0.02)
-        output.seek(0)
         # Lines in front of `place` are of an earlier daemon.
-        tail = output.read().decode("utf-8", "replace").splitlines() or self.read_log(place)[0]
-        tail = tail[-LOG_TAIL_LINES:]
+        tail = (_read_output(output) or self.read_log(place)[0])[-LOG_TAIL_LINES:]
         raise DaemonUnreachable(
             "\n  ".join([f"The daemon could not be started: it ended with exit code {process.poll()}.", *tail]),
             hint="correct the setting, and run the command again."
@@ -348,7 +346,7 @@ class _Patience:
     """Waits for a daemon that is starting, and reports that."""
 
     def __init__(self, report: Callable[[str], None], deadline: Deadline) -> None:
-        self._report, self._deadline = report, deadline
+        self.report, self._deadline = report, deadline
         self._began_s = time.monotonic()
         self._next_s = SILENT_START_S
 
@@ -358,16 +356,17 @@ class _Patience:
         waited_s = time.monotonic() - self._began_s
         if waited_s > self._next_s:
             is_first = self._next_s == SILENT_START_S
-            self._report(
+            self.report(
                 "starting the daemon …" if is_first else f"the daemon is still starting, for {waited_s:.0f} s …"
             )
             self._next_s = STILL_STARTING_S * (waited_s // STILL_STARTING_S + 1)
         time.sleep(seconds)
 
 
-def pem_in(record: Mapping[str, Any]) -> str | None:
-    """Return the daemon's certificate, in PEM form, from the content of `daemon.json`."""
-    return (record.get("certificate") or {}).get("pem")
+def _read_output(output: BinaryIO) -> list[str]:
+    """Return the lines that a starting daemon has written."""
+    output.seek(0)
+    return output.read().decode("utf-8", "replace").splitlines()
 
 
 def _is_alive(pid: int) -> bool:

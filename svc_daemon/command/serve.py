@@ -18,14 +18,22 @@ def _read_settings(listen: str | None, role: Role, faults: Path | None) -> Setti
     settings = Settings.from_environ(os.environ, listen, role, faults)
     for name, meant in find_misspelled(os.environ).items():
         exits.print_note(f"warning: {name} has no effect{f': {meant} is probably meant' if meant else ''}.")
-    with suppress(OSError):
-        owner = DataFiles(settings.data_dir).state.stat().st_uid
-        if os.geteuid() == 0 and owner != 0:
-            exits.print_note(
-                f"warning: {settings.data_dir} is the data of user {owner}, who can't open what root stores there: run "
-                "the service as that user."
-            )
+    if warning := _find_other_owner(DataFiles(settings.data_dir)):
+        exits.print_note(f"warning: {settings.data_dir} is {warning}: run the service as that user.")
     return settings
+
+
+def _find_other_owner(files: DataFiles) -> str | None:
+    """Say whose data root would use, and what follows from that; None if it is root's, or another user asks."""
+    if os.geteuid() != 0:
+        return None
+    with suppress(OSError):
+        if owner := files.state.stat().st_uid:
+            return f"the data of user {owner}, who can't open what root stores there"
+    with suppress(OSError):
+        if owner := files.root.stat().st_uid:
+            return f"the folder of user {owner}, who can replace what root stores there"
+    return None
 
 
 def check(listen: str | None, role: Role, faults: Path | None) -> None:

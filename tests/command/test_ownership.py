@@ -66,6 +66,15 @@ def test_root_is_warned_of_serving_another_users_data(tmp_path: Path) -> None:
     assert (ended.exit, f"is the data of user {SERVICE}, who can't open" in ended.stderr) == (0, True)
 
 
+def test_root_is_warned_of_a_new_data_directory_in_another_users_folder(tmp_path: Path) -> None:
+    made = Installation(tmp_path)
+    made.files.root.mkdir(parents=True, exist_ok=True)
+    assert made.operate("serve", "--check").stderr == ""
+    give(made.files.root)
+    ended = made.operate("serve", "--check")
+    assert (ended.exit, f"is the folder of user {SERVICE}, who can replace" in ended.stderr) == (0, True)
+
+
 def test_what_is_linked_into_the_data_directory_stays_roots(tmp_path: Path) -> None:
     made = Installation(tmp_path)
     made.operate("team", "create", "blue")

@@ -51,7 +51,6 @@ def run(
 ) -> None:
     """Run the daemon in the foreground until Ctrl-C."""
     installation = Installation(call.settings.environ)
-    _warn_of_exposure(call, listen)
     call.console.out.flush()
     program, *arguments = installation.command(listen, faults)
     # The daemon replaces this process, so it receives the signals, and the caller receives its exit code.
@@ -61,7 +60,6 @@ def run(
 @command(app, "start", "svc daemon start", "svc daemon start --listen 127.0.0.1:7830")
 def start(call: Invocation, listen: ListenOption = None) -> None:
     """Start the daemon in the background, unless it is already running."""
-    _warn_of_exposure(call, listen)
     daemon, is_new = Installation(call.settings.environ).ensure_running(call.console.message, listen)
     _show(call, daemon, "started" if is_new else "already running")
 
@@ -134,7 +132,7 @@ def logs(
     if follow:
         follow_lines(call, installation, lines)
         return
-    last = installation.log_tail(lines)
+    last = installation.read_log(None)[0][-lines:] if lines else []
     for line in last:
         call.console.event({"type": "log", "line": _parsed(line)})
     value = {"object": "logs", "path": str(installation.files.log), "lines": [_parsed(line) for line in last]}
@@ -277,17 +275,6 @@ def _check_start(installation: Installation) -> None:
         raise UsageError(message, hint=hint)
     if checked.returncode:
         raise DaemonUnreachable(message, hint="the running daemon goes on.")
-
-
-def _warn_of_exposure(call: Invocation, listen: str | None) -> None:
-    address = listen or call.settings.environ.get("SVC_LISTEN") or ""
-    host = address.rpartition(":")[0].strip("[]")
-    is_loopback = host in {"", "localhost", "::1"} or host.startswith("127.")
-    if not is_loopback and not call.settings.environ.get("SVC_TLS_CERT"):
-        call.console.warn(
-            f"{address} can be reached from other machines: anyone with a key can read and write, unencrypted. "
-            "Set SVC_TLS_CERT and SVC_TLS_KEY, or put a proxy with TLS before it."
-        )
 
 
 def _readable(console: Console, line: str) -> str:
