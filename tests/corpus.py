@@ -53,9 +53,9 @@ class Made:
 _Content = tuple[str, bytes] | tuple[str, bytes, int | SourceErrorCode]
 
 
-def make_corpus(folder: Path, count: int, seed: int = 0) -> list[Made]:
+def make_corpus(folder: Path, count: int) -> list[Made]:
     """Write `count` documents to `folder`, including every kind if there are at least 20, and return what was made."""
-    return [_make(folder, number, Prose(f"{seed}:{number}")) for number in range(count)]
+    return [_make(folder, number, Prose(f"0:{number}")) for number in range(count)]
 
 
 def _make(folder: Path, number: int, prose: "Prose") -> Made:
@@ -169,7 +169,7 @@ def _pdf(prose: Prose, phrase: str) -> _Content:
 
 
 def _scan(prose: Prose, phrase: str) -> _Content:
-    return "pdf", make_pdf_without_text(2), SourceErrorCode.NO_EXTRACTABLE_TEXT
+    return "pdf", make_pdf_without_text(), SourceErrorCode.NO_EXTRACTABLE_TEXT
 
 
 def _corrupt_pdf(prose: Prose, phrase: str) -> _Content:

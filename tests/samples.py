@@ -8,15 +8,12 @@ import io
 import json
 import struct
 import zipfile
-import zlib
 from collections.abc import Iterable, Sequence
 from email.message import EmailMessage
 
 import docx
 import pptx
 import xlsxwriter  # type: ignore[import-untyped]
-from docx.oxml import parse_xml
-from docx.oxml.ns import nsdecls
 from fpdf import FPDF
 
 #: A page of prose, long enough to count as an article and to be split into chunks.
@@ -40,9 +37,9 @@ def make_pdf(pages: Sequence[str], *, title: str = "", password: str = "") -> by
     return bytes(pdf.output())
 
 
-def make_pdf_without_text(pages: int = 1) -> bytes:
-    """Return a PDF whose pages have no text, like a scan."""
-    return make_pdf([""] * pages)
+def make_pdf_without_text() -> bytes:
+    """Return a PDF with two pages that have no text, like a scan."""
+    return make_pdf(["", ""])
 
 
 def make_encrypted_pdf() -> bytes:
@@ -54,22 +51,15 @@ def make_corrupt_pdf() -> bytes:
     return b"%PDF-1.7\n" + bytes(range(256)) * 40
 
 
-def make_endless_pdf(levels: int = 12) -> bytes:
+def make_endless_pdf() -> bytes:
     """Return a PDF of 2 KB that takes very long to read, because each drawing shows the next one ten times."""
-    form, last = "/Type /XObject /Subtype /Form /BBox [0 0 9 9]", levels + 3
+    form, last = "/Type /XObject /Subtype /Form /BBox [0 0 9 9]", 15
     drawings = [
         _pdf_stream(f"{form} /Resources << /XObject << /X {number + 1} 0 R >> >>", "/X Do\n" * 10)
         for number in range(4, last)
     ]
     page = f"/MediaBox [0 0 99 99] /Resources << /XObject << /X 4 0 R >> >> /Contents {last + 1} 0 R"
     return _pdf_file(page, *drawings, _pdf_stream(form, "BT (x) Tj ET"), _pdf_stream("", "/X Do"))
-
-
-def make_killing_pdf(expanded_bytes: int) -> bytes:
-    """Return a small PDF whose stream expands, so that the parser kills its own process if memory runs out."""
-    blanks = zlib.compress(zlib.compress(b" " * expanded_bytes, 9), 9)
-    stream = _pdf_stream("/Filter [/ASCIIHexDecode /FlateDecode /FlateDecode]", blanks.hex() + ">")
-    return _pdf_file("/MediaBox [0 0 99 99] /Contents 4 0 R", stream)
 
 
 def _pdf_stream(entries: str, content: str) -> str:
@@ -99,15 +89,6 @@ def make_docx(sections: dict[str, str], *, table: Sequence[Sequence[str]] = (), 
         for row in table:
             for cell, text in zip(grid.add_row().cells, row, strict=True):
                 cell.text = text
-    return _saved(document)
-
-
-def make_docx_with_tracked_words(words: str) -> bytes:
-    """Return a Word file with words that were inserted with tracked changes."""
-    document = docx.Document()
-    paragraph = document.add_paragraph("Before. ")
-    insertion = f'<w:ins {nsdecls("w")} w:id="1" w:author="a"><w:r><w:t>{words}</w:t></w:r></w:ins>'
-    paragraph._p.append(parse_xml(insertion))
     return _saved(document)
 
 
@@ -151,9 +132,9 @@ def make_xlsx(sheets: dict[str, Sequence[Sequence[str | float]]]) -> bytes:
     return buffer.getvalue()
 
 
-def make_csv(rows: Iterable[Sequence[object]], delimiter: str = ",") -> bytes:
+def make_csv(rows: Iterable[Sequence[object]]) -> bytes:
     buffer = io.StringIO()
-    csv.writer(buffer, delimiter=delimiter).writerows(rows)
+    csv.writer(buffer).writerows(rows)
     return buffer.getvalue().encode()
 
 
@@ -174,13 +155,11 @@ def make_notebook(cells: Sequence[tuple[str, str, str]]) -> bytes:
     return json.dumps({"nbformat": 4, "cells": made}).encode()
 
 
-def make_mail(subject: str, text: str = "", html: str = "", attachment: str = "") -> bytes:
+def make_mail(subject: str, text: str, attachment: str = "") -> bytes:
     message = EmailMessage()
     for name, value in (("Subject", subject), ("From", "keeper@harbour.example"), ("To", "pilot@harbour.example")):
         message[name] = value
     message.set_content(text)
-    if html:
-        message.set_content(html, subtype="html")
     if attachment:
         message.add_attachment(b"bytes", maintype="application", subtype="octet-stream", filename=attachment)
     return message.as_bytes()

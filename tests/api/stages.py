@@ -121,8 +121,8 @@ class Stage:
         self.daemon.wait_status(source_id, "failed")
         return source_id
 
-    def file_url(self, body: bytes = NOTES, content_type: str = "text/markdown") -> str:
-        return self.site.put(f"/{self.name('file')}.md", body, content_type)
+    def file_url(self) -> str:
+        return self.site.put(f"/{self.name('file')}.md", NOTES, "text/markdown")
 
     def page_url(self) -> str:
         return self.site.put(f"/{self.name('page')}", PAGE)

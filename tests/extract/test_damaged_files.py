@@ -83,7 +83,7 @@ _FILES = {
         HEAD.encode() + rb"\pard\s1 A\par\trowd\cellx9\intbl \u99?\'82\cell\row{\footnote b}\pard{\v c}d\par}",
         6,
     ),
-    "a.fodt": (opendocuments.make_flat("text", f"{_TABLE}{'<text:p>b<text:s/>c</text:p>' * 9}"), 0),
+    "a.fodt": (opendocuments.make_flat(f"{_TABLE}{'<text:p>b<text:s/>c</text:p>' * 9}"), 0),
     "a.doc": (make_doc("Report\rOne\x07Two\x07\x07", "\x02Note\r", looks=[(0, 3, 0x083C)]), 8),
     "a.ppt": (make_ppt([("Sales", ["Up"], "Slowly")]), 8),
     "a.msg": (make_msg({"0037": "A", "1000": "B"}, attachments=["c"]), 8),

@@ -86,7 +86,7 @@ def text_of(kind: str, body: str, styles: str = "") -> str:
 )
 def test_text_is_read_with_what_stands_beside_it(body: str, expected: str) -> None:
     assert text_of("text", body) == expected
-    assert read(make_flat("text", body), "a.fodt").text == expected
+    assert read(make_flat(body), "a.fodt").text == expected
 
 
 def test_headings_lists_and_their_numbers_are_read_with_their_places() -> None:
@@ -334,7 +334,7 @@ def test_type_is_found_from_the_bytes_however_they_name_it(kind: str, name: str)
     assert detect(data) == detect(data, name) == f"{TYPE}.{kind}"
     manifest = f'<manifest:manifest><manifest:file-entry manifest:media-type="{TYPE}.{kind}"/></manifest:manifest>'
     assert detect(make_zip({"content.xml": b"<x/>", "META-INF/manifest.xml": manifest.encode()})) == f"{TYPE}.{kind}"
-    flat = make_flat("text", "")
+    flat = make_flat("")
     assert detect(flat) == detect(flat, "a.xml") == f"{TYPE}.text-flat-xml"
 
 

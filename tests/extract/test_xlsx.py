@@ -26,23 +26,20 @@ def written(build: Callable[[Any], None], **options: Any) -> bytes:
 def book_parts(
     *sheets: str,
     strings: str = "",
-    styles: str = "",
     own: str = "",
     parts: dict[str, str] | None = None,
-    settings: str = "",
 ) -> dict[str, bytes]:
     """The parts of a workbook from the XML of its sheets; `own` are the relations of the first."""
     listed = "".join(f'<sheet name="Sheet {number}" r:id="r{number}"/>' for number in range(len(sheets)))
-    main = f'<workbook xmlns="{_MAIN}" xmlns:r="{RELATIONS}">{settings}<sheets>{listed}</sheets></workbook>'
+    main = f'<workbook xmlns="{_MAIN}" xmlns:r="{RELATIONS}"><sheets>{listed}</sheets></workbook>'
     whole = {
         f"worksheets/sheet{number}.xml": f'<worksheet xmlns="{_MAIN}">{xml}</worksheet>'
         for number, xml in enumerate(sheets)
     }
     related = "".join(relation(f"r{number}", "worksheet", name) for number, name in enumerate(whole))
-    for kind, xml, tag in (("sharedStrings", strings, "sst"), ("styles", styles, "styleSheet")):
-        if xml:
-            whole[f"{kind}.xml"] = f'<{tag} xmlns="{_MAIN}">{xml}</{tag}>'
-            related += relation(kind, kind, f"{kind}.xml")
+    if strings:
+        whole["sharedStrings.xml"] = f'<sst xmlns="{_MAIN}">{strings}</sst>'
+        related += relation("sharedStrings", "sharedStrings", "sharedStrings.xml")
     whole["worksheets/_rels/sheet0.xml.rels"] = relations(own)
     return office_parts("xl", main, whole | (parts or {}), related)
 

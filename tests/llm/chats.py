@@ -60,9 +60,9 @@ def chatting(*scripts: Script) -> Iterator[Server]:
         yield server
 
 
-def question_asked(server: Server, number: int = -1) -> str:
-    """Return the last message of a request to the server, by default of its last request."""
-    return str(json.loads(server.requests[number].body)["messages"][-1]["content"])
+def question_asked(server: Server) -> str:
+    """Return the last message of the last request to the server."""
+    return str(json.loads(server.requests[-1].body)["messages"][-1]["content"])
 
 
 Chat = Callable[[str], str]

@@ -129,7 +129,6 @@ class NodeDatabase:
     """A node's connection to the shared database. A commit takes a while, and the node may die or stop meanwhile."""
 
     operations = commits = 0
-    commits_s = 0.0
     is_broken = False
 
     def __init__(self, node: Node) -> None:
