@@ -33,7 +33,7 @@ WHOLE |= {"tombstones.list_deleted_blobs", "sessions.list_open_ids", "sessions.l
 # A team is removed once, and its rows in many tables can only be found by reading all of them.
 WHOLE |= {f"teams.{verb}" for verb in ("has_uncleaned", "delete_team", "is_busy", "revoke_keys")}
 #: Scans of rows that the statement makes itself or gets as parameters.
-_GIVEN = re.compile(r"SCAN (json_each|line|page|waiting|\(subquery|CONSTANT)")
+_GIVEN = re.compile(r"SCAN (json_each|line|page|waiting|turns|taken|\(subquery|CONSTANT)")
 
 
 def _statements(module: Module) -> Iterator[tuple[str, str]]:

@@ -161,6 +161,19 @@ def test_many_deliveries_of_one_team_do_not_starve_another_team(db: Connection) 
         add_delivery(db, f"{number:02}", due_at=NOW)
     add_delivery(db, "theirs", team_id=THEIRS, due_at=SOON)
     assert "evt_theirs" in list_due(db, LATER, [], 2)
+    # A slot that becomes free is for the team that has fewer, though the other one's calls have been due for longer.
+    running = [f"evt_{number:02}" for number in range(15)]
+    assert list_due(db, LATER, running, 1) == ["evt_theirs"]
+    assert list_due(db, LATER, [*running[1:], "evt_theirs"], 1) == ["evt_00"]
+
+
+def test_many_deliveries_to_one_receiver_do_not_starve_another_receiver_of_the_team(db: Connection) -> None:
+    for number in range(20):
+        add_delivery(db, f"{number:02}", due_at=NOW)
+    add_delivery(db, "other", url="https://b.example/hook", due_at=SOON)
+    running = [f"evt_{number:02}" for number in range(15)]
+    assert list_due(db, LATER, running, 1) == ["evt_other"]
+    assert list_due(db, LATER, [], 3) == ["evt_00", "evt_other", "evt_01"]
 
 
 def test_delivery_keeps_the_outcome_of_its_call_unless_it_was_resent_during_it(db: Connection) -> None:

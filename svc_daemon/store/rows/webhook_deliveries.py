@@ -124,13 +124,17 @@ def list_attempts(connection: Connection, delivery_ids: list[str]) -> dict[str, 
 def list_due(connection: Connection, now: str, busy: list[str], limit: int) -> list[str]:
     """List the ids of due deliveries, except those in `busy`, which are being attempted.
 
-    Teams take turns: first each team's longest overdue delivery, then each team's second.
+    Teams take turns, and so do the receivers of a team: first each one's longest overdue delivery, then each one's
+    second. What is being attempted counts as taken, so a receiver that never answers doesn't get every free slot.
     """
     rows = connection.execute(
-        "SELECT id FROM ("
-        "   SELECT d.*, ROW_NUMBER() OVER (PARTITION BY team_id ORDER BY due_at, id) AS turn FROM deliveries d"
-        "   WHERE due_at <= :now AND id NOT IN (SELECT value FROM json_each(:busy))) AS waiting"
-        " ORDER BY turn, due_at LIMIT :limit",
+        "WITH waiting AS ("
+        "   SELECT d.*, id IN (SELECT value FROM json_each(:busy)) AS is_busy FROM deliveries d WHERE due_at <= :now),"
+        " turns AS (SELECT waiting.*, ROW_NUMBER() OVER ("
+        "   PARTITION BY team_id, url ORDER BY is_busy DESC, due_at, id) AS turn FROM waiting)"
+        " SELECT id FROM (SELECT turns.*, ROW_NUMBER() OVER ("
+        "   PARTITION BY team_id ORDER BY is_busy DESC, turn, due_at, id) AS team_turn FROM turns) AS taken"
+        " WHERE NOT is_busy ORDER BY team_turn, due_at, id LIMIT :limit",
         {"now": now, "busy": json.dumps(busy), "limit": limit},
     ).fetchall()
     return [row["id"] for row in rows]
