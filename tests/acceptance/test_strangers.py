@@ -277,7 +277,7 @@ def test_watcher_stops_when_a_link_of_an_untrusted_file_leads_out_of_its_folder(
         current.with_name("draft").symlink_to(target)
         current.with_name("draft").replace(current)
 
-    watch_in_clone = [sys.executable, "-m", "svc_cli", "watch", "run", "--ndjson"]
+    watch_in_clone = [sys.executable, "-m", "tests.acceptance.impatient", "watch", "run", "--ndjson"]
     program = ["env", "-C", str(docs.parent), *watch_in_clone]
     with watching(installation, program=program) as watch:
         lead_to("next")

@@ -16,10 +16,11 @@ class Watch:
     """A watcher process and the NDJSON lines that it has printed."""
 
     def __init__(self, installation: Installation, *arguments: str, program: list[str] | None = None) -> None:
-        """Start `svc watch run`, or `program` instead, which has to run it."""
+        """Start an impatient `svc watch run`, or `program` instead, which has to run it."""
         pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "encoding": "utf-8"}
+        words = ("tests.acceptance.impatient", "watch", "run", *arguments, "--ndjson")
         self.process: subprocess.Popen[str] = (
-            installation.spawn_svc("watch", "run", *arguments, "--ndjson")
+            installation.spawn(*words, **pipes)
             if program is None
             else subprocess.Popen(program, env=installation.environ, cwd=installation.root, **pipes)
         )

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
+from unittest.mock import patch
 
 import httpx
 
@@ -16,7 +17,7 @@ from svc_daemon.core.access import api_keys
 from svc_daemon.operations.agents import agent_lock
 from svc_daemon.operations.shared.idempotency import key_lock
 from svc_daemon.operations.shared.usage import used_answers
-from svc_daemon.process.locks import session_lock
+from svc_daemon.process import locks
 from svc_daemon.provider.errors import ProviderFailed, SearchTimeout
 from svc_daemon.store.rows.tasks import cancel_task
 from svc_daemon.wire.light.error_codes import ErrorCode as E
@@ -140,7 +141,7 @@ def _in_progress(stage: Stage, call: Call) -> httpx.Response:
         with stage.daemon.holding(key_lock(stage.key_id, key)):
             return stage.send(call.naming(Idempotency_Key=key))
     # Another request, which doesn't let go, works on the session.
-    with stage.daemon.holding(session_lock(call.places["session_id"])):
+    with patch.object(locks, "TAKEOVER_S", 0.2), stage.daemon.holding(locks.session_lock(call.places["session_id"])):
         return stage.send(call)
 
 
@@ -345,8 +346,7 @@ writing(E.ANSWER_TIMEOUT, stalling(), first_word_s=0.5)
 
 @spoils(E.SEARCH_DISABLED)
 def _switched_off(stage: Stage, call: Call) -> httpx.Response:
-    operator = {"Authorization": f"Bearer {stage.daemon.operator_token}"}
-    switch = Call("PUT", "/admin/search", options={"headers": operator})
+    switch = Call("PUT", "/admin/search").naming(Authorization=f"Bearer {stage.daemon.operator_token}")
     assert stage.send(switch.sending(enabled=False)).is_success
     try:
         return stage.send(call)

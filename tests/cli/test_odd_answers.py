@@ -40,7 +40,7 @@ SIZES = {
 
 def run(environ: dict[str, str], *words: str, cwd: Path, patience_s: float = PATIENCE_S) -> Any:
     """Run an impatient `svc … --json` as a process, which can be killed; return its exit code and its JSON value."""
-    pipe, command = subprocess.PIPE, ("tests.cli.impatient", *words, "--json")
+    pipe, command = subprocess.PIPE, ("tests.acceptance.impatient", *words, "--json")
     process = Fork(command, env=environ, cwd=cwd, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe)
     try:
         out, err = process.communicate(timeout=patience_s)
