@@ -82,7 +82,7 @@ class ImportCalls(Calls):
         path = f"/v1/buckets/{part(bucket)}/{_PATHS[kind]}"
         body = wanted.body()
         if dry_run:
-            return self._transport.send_json("POST", path, {**body, "dry_run": True})
+            return self._transport.send(Request(method="POST", path=path, json={**body, "dry_run": True}))
         return self._create(path, body, idempotency_key)
 
     def refresh_source(self, source_id: str, *, force: bool = False) -> "SourceRefreshedDict":

@@ -192,7 +192,7 @@ class SessionCalls(Calls):
 
         Raises ApiError `blob_not_uploaded` if bytes are missing.
         """
-        return self._transport.send_json("POST", f"{_path(bucket, session_id)}/finalize", {})
+        return self._transport.send(Request(method="POST", path=f"{_path(bucket, session_id)}/finalize", json={}))
 
     def cancel_upload(self, bucket: str, session_id: str) -> "UploadStatusDict":
         """Cancel an upload session and discard its bytes."""

@@ -117,10 +117,6 @@ class Transport:
         """
         return self._settle(request, self._try)
 
-    def send_json(self, method: str, path: str, body: Any) -> Reply[Any]:
-        """Like `send`, with a JSON body, for a request that the rate limit doesn't count."""
-        return self.send(Request(method=method, path=path, json=body))
-
     def stream(self, request: Request) -> Iterator[dict[str, Any]]:
         """Yield the events of the response as they arrive. Retries only before the first event; raises like `send`."""
         with ExitStack() as stack:

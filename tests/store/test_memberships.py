@@ -20,7 +20,7 @@ from tests.store.rows import LATER, NOW, OURS, add_bucket, add_source, table, un
 Change = Callable[[Connection, SyncClaim], object]
 WRITES: dict[str, Change] = {
     "activate": activate_membership,
-    "fail": lambda db, claim: memberships.fail_membership(db, claim, LATER),
+    "fail": lambda db, claim: memberships.reschedule_sync(db, claim, LATER, has_failed=True),
     "suspend": lambda db, claim: memberships.suspend_syncs(db, claim.source_id),
 }
 

@@ -141,11 +141,8 @@ _SENTENCES = {
 }
 
 
-def clean_file_name(text: str, path: str = "filename") -> str:
-    """Return the last path component of `text` in NFC, at most 255 bytes of UTF-8.
-
-    Raises `invalid_request` for the field `path` if the file name is invalid.
-    """
+def clean_file_name(text: str) -> str:
+    """Return the last path component of `text` in NFC, at most 255 bytes of UTF-8; raises `invalid_request`."""
     if (flaw := find_flaw(text)) is not None:
-        raise refusal(path, _SENTENCES[flaw])
+        raise refusal("filename", _SENTENCES[flaw])
     return clean_name(text)

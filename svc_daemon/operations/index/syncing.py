@@ -113,7 +113,7 @@ async def fail_sync(context: Context, sync: Sync, jitter: float) -> None:
     due_at = context.clock.timestamp(task_retries.pause_s(sync.claim.attempt, jitter))
 
     def work(connection: Connection) -> None:
-        memberships.fail_membership(connection, sync.claim, due_at)
+        memberships.reschedule_sync(connection, sync.claim, due_at, has_failed=True)
         touch_buckets(connection, [sync.claim.bucket_id])
 
     await context.write(Exclusive(work))
@@ -125,7 +125,7 @@ async def postpone_syncs(context: Context, syncs: list[Sync]) -> None:
 
     def work(connection: Connection) -> None:
         for sync in syncs:
-            memberships.postpone_sync(connection, sync.claim, due_at)
+            memberships.reschedule_sync(connection, sync.claim, due_at, has_failed=False)
 
     await context.write(Exclusive(work))
 
@@ -140,7 +140,8 @@ async def reindex_missing(context: Context, sync: Sync) -> None:
             return
         if source.rechunk:
             # Try again later, when the index has the source's new chunks.
-            memberships.postpone_sync(connection, sync.claim, context.clock.timestamp(RECHUNK_PAUSE_S))
+            due_at = context.clock.timestamp(RECHUNK_PAUSE_S)
+            memberships.reschedule_sync(connection, sync.claim, due_at, has_failed=False)
         elif source.generation == sync.source.generation:
             requeue(connection, context, source)
 

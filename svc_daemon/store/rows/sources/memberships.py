@@ -168,21 +168,18 @@ def activate_memberships(connection: Connection, source_ids: Sequence[str]) -> N
     )
 
 
-def fail_membership(connection: Connection, claim: SyncClaim, due_at: str) -> None:
-    """Record that the membership could not be written to the index, and schedule another attempt at `due_at`."""
+def reschedule_sync(connection: Connection, claim: SyncClaim, due_at: str, *, has_failed: bool) -> None:
+    """Schedule another attempt to write the membership to the index at `due_at`, and record whether this one failed."""
     connection.execute(
-        "UPDATE memberships SET sync_status = 'failed', lease_until_s = NULL, due_at = :due_at"
+        "UPDATE memberships SET sync_status = :status, lease_until_s = NULL, due_at = :due_at"
         " WHERE source_id = :source_id AND bucket_id = :bucket_id AND attempt = :attempt AND sync_status = 'syncing'",
-        {"source_id": claim.source_id, "bucket_id": claim.bucket_id, "attempt": claim.attempt, "due_at": due_at},
-    )
-
-
-def postpone_sync(connection: Connection, claim: SyncClaim, due_at: str) -> None:
-    """Schedule another attempt to write the membership to the index at `due_at`, without recording a failure."""
-    connection.execute(
-        "UPDATE memberships SET sync_status = 'queued', lease_until_s = NULL, due_at = :due_at"
-        " WHERE source_id = :source_id AND bucket_id = :bucket_id AND attempt = :attempt AND sync_status = 'syncing'",
-        {"source_id": claim.source_id, "bucket_id": claim.bucket_id, "attempt": claim.attempt, "due_at": due_at},
+        {
+            "source_id": claim.source_id,
+            "bucket_id": claim.bucket_id,
+            "attempt": claim.attempt,
+            "status": "failed" if has_failed else "queued",
+            "due_at": due_at,
+        },
     )
 
 
