@@ -132,6 +132,8 @@ class SearchQuery:
     bucket_ids: Sequence[str] | None = None
     #: Search only these sources; None means all, empty means none.
     source_ids: Sequence[str] | None = None
+    #: How rare a word is, only these buckets decide, as if there were no others; None means all of the team.
+    counted_in: Sequence[str] | None = None
     #: Maximum number of hits, at least 1.
     limit: int = 10
     #: Number of hits to skip.
@@ -231,7 +233,7 @@ class HitPage:
     mode: SearchMode = SearchMode.KEYWORD
     #: Sentences for the user about what the search could not do.
     warnings: tuple[str, ...] = ()
-    #: Number of the team's chunks, from which idf is computed.
+    #: Number of the chunks from which idf is computed, the team's or those in `counted_in`.
     chunks: int = 0
     #: For words that stand nowhere in the index: others, of the buckets and sources searched.
     suggestions: tuple[Suggestion, ...] = ()

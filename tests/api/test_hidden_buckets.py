@@ -308,3 +308,33 @@ def test_a_file_that_failed_for_another_bucket_does_not_name_it(house: House) ->
     (item,) = body_of(house.ask("GET", path))["items"]
     assert (item["error"]["code"], item["bucket_ids"]) == ("bucket_not_found", both["bucket_ids"][:1])
     assert "doomed" not in item["error"]["message"]
+
+
+@pytest.mark.index_files  # Milvus suggests no words
+def test_a_limited_key_does_not_learn_which_words_stand_in_other_buckets(working: Daemon) -> None:
+    working.make_bucket("secret")
+    key = working.add_key(buckets=(working.show("/v1/buckets/inbox")["id"],))
+
+    def look() -> Any:
+        searched = [
+            working.show("/v1/search", key=key, q=words) for words in ("merger horses", "merger", "hrses", "horses hay")
+        ]
+        asked = {"model": "svc-agent", "input": "When do the horses eat before the merger?"}
+        answer = body_of(working.ask("POST", "/v1/responses", key=key, json=asked))
+        pages = [
+            (page["suggestions"], page["warnings"], [(hit["score"], hit["chunk_id"]) for hit in page["data"]])
+            for page in searched
+        ]
+        shown = ("grounded", "unmatched", "related", "warnings")
+        return pages, answer["output"][0]["content"][0]["text"], [answer[name] for name in shown]
+
+    working.upload(b"The horses eat hay at noon.", filename="a.md")
+    working.upload(b"The cows eat grass in the evening, and hay in winter.", filename="b.md")
+    working.wait_ready(*working.members(status="all"))
+    before = look()
+    assert before[0][2][0] == [{"word": "hrses", "instead": "horses"}]
+    for number in range(8):
+        text = f"The merger and hrses of plan {number} are near horses."
+        working.upload(text.encode(), filename=f"{number}.md", bucket="secret")
+    working.wait_ready(*working.members("secret", status="all"))
+    assert look() == before

@@ -86,6 +86,19 @@ class ProviderContract(VectorContract):
         assert stored is not None
         assert stored.text == kept.text
 
+    def test_rarity_counted_in_some_buckets_does_not_depend_on_the_others(self, provider: SearchProvider) -> None:
+        def look() -> object:
+            page = search(provider, "quick merger fox", bucket_ids=["bkt_1"], counted_in=["bkt_1"])
+            return page.chunks, page.warnings, [(hit.score, hit.matches) for hit in page.hits]
+
+        put(provider, "src_1", "a quick fox", buckets=["bkt_1"])
+        put(provider, "src_2", "a slow fox", buckets=["bkt_1"])
+        before = look()
+        for number in range(8):
+            put(provider, f"src_hidden_{number}", "the quick merger", buckets=["bkt_2"])
+        assert look() == before
+        assert search(provider, "quick merger fox", bucket_ids=["bkt_1"]).chunks > 2
+
     def test_puts_from_many_threads_all_arrive(self, provider: SearchProvider) -> None:
         names = [f"src_{number:02}" for number in range(40)]
         with ThreadPoolExecutor(8) as pool:

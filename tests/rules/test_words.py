@@ -154,9 +154,9 @@ def test_a_bad_sample_of_each_is_found() -> None:
 
 
 def test_what_a_key_may_reach_is_asked_of_the_key() -> None:
-    """`KeyRow.reaches` and its like decide; only filters of SQL, policies and the key's own fields take the list."""
+    """`KeyRow.reaches` and its like decide; only filters (SQL, index), policies and the key's own fields take it."""
     taking = {line.partition(":")[0] for line in found(re.compile(r"\bkey\.buckets\b"), modules("svc_daemon"))}
-    operations = ("keys", "agents", "shared.events", "webhook_deliveries")
+    operations = ("keys", "agents", "retrieve.searches", "shared.events", "webhook_deliveries")
     assert taking == {f"svc_daemon.operations.{name}" for name in operations}
 
 

@@ -196,8 +196,13 @@ class MilvusSearch:
             yield "On Milvus, quoted phrases are searched only in the passages that match their words best."
 
     def _count(self, name: str, wanted: str | None, collection: str = "") -> int:
-        """Count the team's chunks that match the filter; cached under `name`."""
-        of_team = schema.every(schema.equals("team_id", self.team_id), wanted)
+        """Count the team's chunks, or those in `counted_in`, that match the filter; cached under `name`."""
+        buckets = None if collection else self.query.counted_in
+        of_team = schema.every(
+            schema.equals("team_id", self.team_id),
+            None if buckets is None else schema.within_buckets(buckets),
+            wanted,
+        )
         count = partial(
             self.server.count,
             collection or self.server.collections.chunks,
@@ -205,7 +210,7 @@ class MilvusSearch:
             is_estimate=True,
             deadline_s=self.query.deadline_s,
         )
-        return self.counts.get(name, self.server.clock(), count)
+        return self.counts.get(f"{name} in {' '.join(buckets)}" if buckets else name, self.server.clock(), count)
 
     def _count_vectors(self) -> contract.VectorCount:
         query = self.query

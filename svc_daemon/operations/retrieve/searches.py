@@ -192,6 +192,7 @@ class _Asking:
                 text=self.request.query,
                 bucket_ids=scope.bucket_ids if scope.goes_by_bucket else None,
                 source_ids=scope.source_ids,
+                counted_in=self.key.buckets,
                 limit=limit,
                 mode=matching.mode,
                 vector=matching.vector,

@@ -58,13 +58,24 @@ class Matcher:
     """The words of one query, in one state of the postings."""
 
     def __init__(
-        self, searcher: tantivy.Searcher, parsed: ParsedQuery, languages: Collection[str], chunks: int
+        self,
+        searcher: tantivy.Searcher,
+        parsed: ParsedQuery,
+        languages: Collection[str],
+        chunks: int,
+        counted_in: Sequence[str] | None = None,
     ) -> None:
-        """`languages` are those of the index's documents, `chunks` is the number of their chunks."""
+        """`languages` are those of the index's documents, `chunks` is the number of their chunks.
+
+        With `counted_in`, words and chunks are counted in these buckets only.
+        """
         self._searcher = searcher
+        self._counted_in = Scope(bucket_ids=counted_in).queries() if counted_in else []
         self._parsed = parsed
         self._having: dict[tuple[str, str], int] = {}
         with translated():
+            #: The number of chunks among which words are counted.
+            self.chunks = self._count_hits(self._counted_in) if self._counted_in else chunks
             self._ways = [self._list_ways(word, languages) for word in parsed.words]
             #: The words, each with the ways in which the index has it as two.
             self.words = [
@@ -73,7 +84,7 @@ class Matcher:
             #: How many chunks have each word, removed ones included.
             counts = [self._count_having(ways) for ways in self._ways]
         self._counts = counts
-        self._idfs = [idf(chunks, count) for count in counts]
+        self._idfs = [idf(self.chunks, count) for count in counts]
         #: The inverse document frequency of each word that decides.
         self.weights = {
             word.text: weight for word, weight in zip(parsed.words, self._idfs, strict=True) if word.weight >= DECIDES
@@ -233,8 +244,17 @@ class Matcher:
 
     def _count(self, field: str, term: str) -> int:
         if (field, term) not in self._having:
-            self._having[field, term] = self._searcher.doc_freq(field, term)
+            self._having[field, term] = (
+                self._count_hits([_term(field, term), *self._counted_in])
+                if self._counted_in
+                else self._searcher.doc_freq(field, term)
+            )
         return self._having[field, term]
+
+    def _count_hits(self, queries: Sequence[_Query]) -> int:
+        every = _Query.boolean_query([(_MUST, query) for query in queries])
+        found: Any = self._searcher.search(every, 1, count=True)
+        return int(found.count)
 
 
 def _alternative(each: Alternative) -> _Query:

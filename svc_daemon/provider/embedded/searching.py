@@ -157,7 +157,7 @@ def search(
     if any(ids is not None and not ids for ids in (query.bucket_ids, query.source_ids)):
         return HitPage(mode=mode)
     check()
-    matcher = Matcher(searcher, parsed, languages, counts.chunks)
+    matcher = Matcher(searcher, parsed, languages, counts.chunks, query.counted_in)
     asked = _Asked(
         connection=connection,
         counts=counts,
@@ -179,7 +179,7 @@ def search(
         has_more=len(order) > query.limit,
         mode=mode,
         warnings=tuple(list_warnings(query, parsed, mode, count_vectors, is_empty=not order)),
-        chunks=counts.chunks,
+        chunks=matcher.chunks,
         suggestions=() if query.offset or mode is SearchMode.SEMANTIC else tuple(asked.suggestions()),
     )
 
