@@ -23,6 +23,8 @@ T = TypeVar("T")
 
 #: The default timeout of tests: far longer than anything they wait for takes, even on a busy machine.
 PATIENCE_S = 60.0
+#: The module that is `svc` with short limits of time.
+IMPATIENT = "tests.acceptance.impatient"
 #: The timeout of commands: longer than any of them takes, so that the test of a hanging command fails.
 COMMAND_TIMEOUT_S = 180.0
 #: The address at which clients reach the nodes of a cluster.
@@ -315,12 +317,12 @@ class Installation:
             raise AssertionError(verified.stdout + verified.stderr)
 
     def spawn_svc(
-        self, *arguments: str, cwd: Path | None = None, stdin: int = subprocess.DEVNULL
+        self, *arguments: str, cwd: Path | None = None, stdin: int = subprocess.DEVNULL, module: str = "svc_cli"
     ) -> "subprocess.Popen[str]":
         """Start `svc` and return its process without waiting for it."""
         pipe = subprocess.PIPE
         return self.spawn(
-            "svc_cli", *arguments, cwd=cwd or self.root, stdin=stdin, stdout=pipe, stderr=pipe, encoding="utf-8"
+            module, *arguments, cwd=cwd or self.root, stdin=stdin, stdout=pipe, stderr=pipe, encoding="utf-8"
         )
 
     def spawn(self, *words: str, launcher: Sequence[str] = (), **options: Any) -> "subprocess.Popen[Any]":

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from typing import Self
 
 from tests.acceptance.calls import port_of
-from tests.acceptance.installations import PATIENCE_S, Installation
+from tests.acceptance.installations import IMPATIENT, PATIENCE_S, Installation
 
 CHUNK_BYTES = 16 * 1024
 
@@ -101,12 +101,12 @@ class HoldingProxy(Proxy):
 
 @contextmanager
 def held(installation: Installation, budget_bytes: int, *words: str) -> "Iterator[subprocess.Popen[str]]":
-    """Run `svc WORDS… --json` with its connections stalled after this many bytes; kill it at the end of the block."""
+    """Run an impatient `svc WORDS… --json` whose connections stall after this many bytes; kill it after the block."""
     # The stored key is for the daemon's own address, not for the proxy's.
     installation.environ["SVC_API_KEY"] = installation.key
     with HoldingProxy(port_of(installation), budget_bytes) as proxy:
         url = f"http://127.0.0.1:{proxy.port}"
-        with installation.spawn_svc(*words, "--json", "--base-url", url) as process:
+        with installation.spawn_svc(*words, "--json", "--base-url", url, module=IMPATIENT) as process:
             try:
                 assert proxy.holds.wait(PATIENCE_S), "the proxy has not stalled the command"
                 yield process

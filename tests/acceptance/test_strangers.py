@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.acceptance import sync_folders
-from tests.acceptance.installations import Finished, Installation
+from tests.acceptance.installations import IMPATIENT, Finished, Installation
 from tests.acceptance.sync_folders import BUCKET, counts, fill, list_held, withheld, write
 from tests.acceptance.watches import watching
 from tests.conftest import UNLIMITED, MakeInstallation
@@ -277,7 +277,7 @@ def test_watcher_stops_when_a_link_of_an_untrusted_file_leads_out_of_its_folder(
         current.with_name("draft").symlink_to(target)
         current.with_name("draft").replace(current)
 
-    watch_in_clone = [sys.executable, "-m", "tests.acceptance.impatient", "watch", "run", "--ndjson"]
+    watch_in_clone = [sys.executable, "-m", IMPATIENT, "watch", "run", "--ndjson"]
     program = ["env", "-C", str(docs.parent), *watch_in_clone]
     with watching(installation, program=program) as watch:
         lead_to("next")

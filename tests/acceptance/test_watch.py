@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.acceptance.calls import list_sources
-from tests.acceptance.installations import Installation, wait_until
+from tests.acceptance.installations import IMPATIENT, Installation, wait_until
 from tests.acceptance.sync_folders import WITHOUT_ROOTS_RIGHTS, write
 from tests.acceptance.watches import Watch, fill, run_state, watching
 
@@ -190,7 +190,7 @@ def test_too_few_inotify_watches_are_reported_with_the_fix_and_the_folder_is_pol
     for name in "pqrstu":
         fill(folder.path / name, a="the ant")
     limited = "echo 3 > /proc/sys/user/max_inotify_watches && exec "
-    command = f"{limited} {sys.executable} -m tests.acceptance.impatient watch run {folder.path} -b limits --ndjson"
+    command = f"{limited} {sys.executable} -m {IMPATIENT} watch run {folder.path} -b limits --ndjson"
     if subprocess.run(["unshare", "-Ur", "sh", "-c", f"{limited} true"], capture_output=True, check=False).returncode:
         pytest.skip("no user namespaces here")
     with watching(folder.installation, program=["unshare", "-Ur", "sh", "-c", command]) as watch:
@@ -265,7 +265,7 @@ def test_what_cannot_be_read_is_shown_and_watched_as_soon_as_it_can(folder: Watc
     fill(folder.path / "later", b="the bee").chmod(0)
     (folder.path / "shut.md").chmod(0)
     words = ("watch", "run", str(folder.path), "-b", folder.path.name, "--ndjson")
-    program = [sys.executable, "-c", WITHOUT_ROOTS_RIGHTS.replace("svc_cli", "tests.acceptance.impatient"), *words]
+    program = [sys.executable, "-c", WITHOUT_ROOTS_RIGHTS.replace("svc_cli", IMPATIENT), *words]
     try:
         with watching(folder.installation, program=program) as watch:
             wait_until(lambda: folder.state()["unwatched"] == ["later", "shut.md"], "both are shown")

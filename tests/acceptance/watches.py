@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.acceptance.installations import PATIENCE_S, Installation, wait_until
+from tests.acceptance.installations import IMPATIENT, PATIENCE_S, Installation, wait_until
 
 
 class Watch:
@@ -18,9 +18,8 @@ class Watch:
     def __init__(self, installation: Installation, *arguments: str, program: list[str] | None = None) -> None:
         """Start an impatient `svc watch run`, or `program` instead, which has to run it."""
         pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "encoding": "utf-8"}
-        words = ("tests.acceptance.impatient", "watch", "run", *arguments, "--ndjson")
         self.process: subprocess.Popen[str] = (
-            installation.spawn(*words, **pipes)
+            installation.spawn_svc("watch", "run", *arguments, "--ndjson", module=IMPATIENT)
             if program is None
             else subprocess.Popen(program, env=installation.environ, cwd=installation.root, **pipes)
         )

@@ -10,7 +10,7 @@ import pytest
 from svc_cli.client import BadAnswer, BytesContent, Client, Description, Member
 from svc_daemon.paths import DataFiles
 from tests.acceptance.forks import Fork
-from tests.acceptance.installations import PATIENCE_S, environment, stop_process
+from tests.acceptance.installations import IMPATIENT, PATIENCE_S, environment, stop_process
 from tests.cli.odd_servers import OddServer, Raw
 from tests.cli.terminals import RunSvc
 
@@ -40,7 +40,7 @@ SIZES = {
 
 def run(environ: dict[str, str], *words: str, cwd: Path, patience_s: float = PATIENCE_S) -> Any:
     """Run an impatient `svc … --json` as a process, which can be killed; return its exit code and its JSON value."""
-    pipe, command = subprocess.PIPE, ("tests.acceptance.impatient", *words, "--json")
+    pipe, command = subprocess.PIPE, (IMPATIENT, *words, "--json")
     process = Fork(command, env=environ, cwd=cwd, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe)
     try:
         out, err = process.communicate(timeout=patience_s)
