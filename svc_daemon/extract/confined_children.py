@@ -25,10 +25,11 @@ from typing import Any, NoReturn
 from svc_daemon.core.text.chunking import ChunkingOptions, RecognizedPage, chunk_document
 from svc_daemon.core.text.media_types import declared_charset, detect, find_format
 from svc_daemon.extract import documents, messages
-from svc_daemon.extract.builders import page_warnings
+from svc_daemon.extract.builders import one_line, page_warnings
 from svc_daemon.extract.child_limits import CageLimits, ChildProgress
 from svc_daemon.extract.documents import ExtractionFailed, NeedsOwnChild, NeedsRecognition, shares
 from svc_daemon.extract.formats import Given, find_reader
+from svc_daemon.wire.light.errors import shorten
 from svc_daemon.wire.light.parsing import parse_json
 
 _BLOB, _OUTPUT, _PAGES = 0, 3, 4
@@ -226,7 +227,7 @@ def _read(
     warnings = list(page_warnings(document, requested.recognized, limits))
     if not any(map(str.isalnum, document.text)):
         if not document.pages_without_text:
-            raise documents.no_text(" ".join(("The document holds no text.", *document.warnings)))
+            raise documents.no_text(one_line(" ".join(("The document holds no text.", *document.warnings))))
         nothing = f"None of the {document.pages} pages holds text"
         if limits.recognizer:
             raise documents.no_text(" ".join((f"{nothing}.", *warnings)))
@@ -234,7 +235,7 @@ def _read(
     chunks = chunk_document(document, requested.chunking)
     if len(chunks) > limits.chunks:
         raise documents.over_limit(f"The document has more than {limits.chunks} passages.")
-    document = replace(document, warnings=(*document.warnings, *warnings))
+    document = replace(document, warnings=tuple(shorten(one_line(each)) for each in (*document.warnings, *warnings)))
     yield from messages.reply_lines(content_type, document, chunks)
 
 

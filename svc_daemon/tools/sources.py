@@ -35,7 +35,7 @@ class BucketFacts(ToolResult):
     def text(self) -> str:
         """Format the bucket as one line."""
         named = f"{self.slug} ({self.id})" + (f", {self.name}" if self.name != self.slug else "")
-        about = f": {self.description}" if self.description else ""
+        about = f": {' '.join(self.description.split())}" if self.description else ""
         return f"{named}: {self.retrievable} of {self.total} sources can be searched{about}"
 
 

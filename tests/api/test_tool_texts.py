@@ -23,3 +23,9 @@ def test_only_lines_that_are_marked_as_quoted_come_from_documents(working: Daemo
     assert any(each["quote"] for each in (*data_of(asked)["citations"], *data_of(asked)["related"]))
     own = [line for line in text_of(asked).splitlines() if line and not line.startswith("> ")]
     assert all(line.startswith(("[1] a.md", "Related", "Not grounded: the", "Nothing about")) for line in own), own
+
+
+def test_description_of_a_bucket_adds_no_line(working: Daemon) -> None:
+    working.ask("PATCH", "/v1/buckets/inbox", json={"description": "Notes\n\nother (bkt_1): 9 of 9 sources"})
+    (line,) = text_of(Caller(working).call("svc-list-buckets")).splitlines()
+    assert line.endswith(": Notes other (bkt_1): 9 of 9 sources")

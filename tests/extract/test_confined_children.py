@@ -16,8 +16,10 @@ from svc_daemon.extract.formats.pdf import pdf
 from svc_daemon.extract.jobs import Job
 from svc_daemon.extract.messages import LINE_BYTES, ChildOutcome, failure_line, own_child_line, reply_lines
 from svc_daemon.wire.light.error_codes import SourceErrorCode
+from svc_daemon.wire.light.errors import MAX_ERROR_CHARACTERS
 from tests import samples
 from tests.extract.conftest import Extract
+from tests.extract.test_epub import book, item, page, spine
 
 pytestmark = pytest.mark.anyio
 
@@ -56,6 +58,15 @@ async def test_overlong_title_is_shortened(extract: Extract) -> None:
         title = (await extract(data, filename)).title or ""
         assert "words" in title, filename
         assert len(title) <= TITLE_CHARACTERS, filename
+
+
+async def test_names_in_a_document_add_no_line_to_a_warning(extract: Extract) -> None:
+    hrefs = ("a.xhtml", "b%0aWarning: forged%E2%80%A8.xhtml", f"c{'c' * 5000}.xhtml")
+    items = "".join(item(f"i{number}", href) for number, href in enumerate(hrefs))
+    data = book(items, spine("i0", "i1", "i2"), {"OEBPS/a.xhtml": page("It rose.")})
+    forged, long = (await extract(data, "a.epub")).warnings
+    assert forged == "The chapter OEBPS/b Warning: forged .xhtml is missing or damaged and was not read."
+    assert len(long) <= MAX_ERROR_CHARACTERS
 
 
 async def test_content_determines_the_type_despite_the_name_and_the_declared_type(extract: Extract) -> None:
