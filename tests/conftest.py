@@ -7,11 +7,14 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.acceptance.installations import Installation
+
+if TYPE_CHECKING:
+    import trustme
 
 # Programs that tests start write compiled modules, as in an installation: without them a daemon compiles for a
 # fifth of a second before it responds.
@@ -130,3 +133,25 @@ def shared_installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[In
     shared.start()
     yield shared
     shared.clear()
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    """The event loop of the tests that are coroutines."""
+    return "asyncio"
+
+
+@pytest.fixture(scope="session")
+def authority() -> "trustme.CA":
+    """An authority that issues certificates."""
+    import trustme  # noqa: PLC0415 - few tests need it
+
+    return trustme.CA()
+
+
+@pytest.fixture(params=[True, False], ids=["opens folders", "by path"])
+def opens_folders(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether the system opens folders. Windows doesn't."""
+    if not request.param:
+        monkeypatch.setattr(os, "supports_dir_fd", set[Callable[..., Any]]())
+    return bool(request.param)

@@ -15,11 +15,6 @@ from tests.conftest import UNLIMITED, MakeInstallation
 NAME = "svc.example"
 
 
-@pytest.fixture(scope="module")
-def authority() -> trustme.CA:
-    return trustme.CA()
-
-
 @pytest.fixture
 def secure(authority: trustme.CA, make_installation: MakeInstallation, tmp_path: Path) -> Callable[..., Installation]:
     """A function that makes an installation with a certificate for these names, valid for `days`."""

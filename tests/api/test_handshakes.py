@@ -43,11 +43,6 @@ ROUTES = [
 
 
 @pytest.fixture(scope="module")
-def authority() -> trustme.CA:
-    return trustme.CA()
-
-
-@pytest.fixture(scope="module")
 def trust(authority: trustme.CA) -> ssl.SSLContext:
     trust = ssl.create_default_context()
     authority.configure_trust(trust)

@@ -18,13 +18,7 @@ from tests.cli.terminals import write
 
 ME = os.geteuid()
 
-
-@pytest.fixture(params=[True, False], ids=["opens folders", "by path"], autouse=True)
-def opens_folders(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    """Whether the system opens folders. Windows doesn't."""
-    if not request.param:
-        monkeypatch.setattr(os, "supports_dir_fd", set[Callable[..., Any]]())
-    return bool(request.param)
+pytestmark = pytest.mark.usefixtures("opens_folders")
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,6 +12,9 @@ from tests.cluster.milvus import PATIENT, Emptying, RunningMilvus, running_milvu
 from tests.cluster.nodes import MakeNode, RunningEngines
 from tests.cluster.object_store import ObjectStore, object_store
 from tests.conftest import UNLIMITED, MakeInstallation
+
+if TYPE_CHECKING:
+    from tests.cluster.postgres import PostgresEngine
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -45,6 +49,15 @@ def engines(milvus: RunningMilvus, store: ObjectStore) -> Iterator[RunningEngine
         yield RunningEngines(postgres, store, milvus)
 
 
+@pytest.fixture(scope="module")
+def engine() -> "Iterator[PostgresEngine]":
+    """A PostgreSQL of the tests of one file, which may stop it."""
+    from tests.cluster.postgres import running_postgres  # noqa: PLC0415 - of the extra
+
+    with running_postgres() as engine:
+        yield engine
+
+
 @pytest.fixture
 def make_node(engines: RunningEngines, make_installation: MakeInstallation) -> MakeNode:
     """A function that makes nodes of one installation by name, not started, each with its own data directory."""
@@ -58,3 +71,9 @@ def make_node(engines: RunningEngines, make_installation: MakeInstallation) -> M
         return made
 
     return make
+
+
+@pytest.fixture
+def node(make_node: MakeNode) -> Installation:
+    """One running node."""
+    return make_node().start()

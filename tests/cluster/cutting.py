@@ -4,36 +4,23 @@ behave like a faulty object store."""
 import random
 import socket
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
+
+from tests.acceptance.proxies import Proxy
 
 
-class Cutter:
+class Cutter(Proxy):
     """Forwards bytes and, after a call of `arm`, cuts the connection on which the client sends the word."""
 
-    def __init__(self, port: int) -> None:
-        self._target = port
-        self._word: bytes | None = None
-        self._passes_on = False
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port = int(self._listener.getsockname()[1])
-        threading.Thread(target=self._accept, daemon=True).start()
+    _word: bytes | None = None
+    _passes_on = False
 
     def arm(self, word: bytes, *, passes_on: bool) -> None:
         """Cut the next connection that sends the word, before or after it is forwarded to the engine; only once."""
         self._passes_on, self._word = passes_on, word
 
-    def close(self) -> None:
-        self._listener.close()
-
-    def _accept(self) -> None:
-        with suppress(OSError):
-            while True:
-                client, _ = self._listener.accept()
-                threading.Thread(target=self._pass_on, args=(client,), daemon=True).start()
-
-    def _pass_on(self, client: socket.socket) -> None:
-        with client, socket.create_connection(("127.0.0.1", self._target)) as server:
+    def _serve(self, client: socket.socket) -> None:
+        with client, socket.create_connection(("127.0.0.1", self._target_port)) as server:
             returning = threading.Thread(target=self._return, args=(server, client), daemon=True)
             returning.start()
             self._send(client, server)
@@ -61,16 +48,6 @@ class Cutter:
             client.shutdown(socket.SHUT_RDWR)
 
 
-@contextmanager
-def cutting(port: int) -> Iterator[Cutter]:
-    """Run a `Cutter` in front of this loopback port during the block."""
-    cutter = Cutter(port)
-    try:
-        yield cutter
-    finally:
-        cutter.close()
-
-
 #: PostgreSQL's response to a successful COMMIT.
 _COMMITTED = b"C\x00\x00\x00\x0bCOMMIT\x00"
 
@@ -87,6 +64,10 @@ class CommitHolder(Cutter):
         #: Set when a response is withheld.
         self.holds = threading.Event()
         super().__init__(port)
+
+    def __exit__(self, *error: object) -> None:
+        self.cut()
+        super().__exit__(*error)
 
     def hold_after(self, word: bytes) -> None:
         """Withhold the response to the COMMIT of the next transaction that contains this word; only once."""
@@ -126,17 +107,6 @@ class CommitHolder(Cutter):
                 client.shutdown(socket.SHUT_RDWR)
 
 
-@contextmanager
-def holding_commits(port: int) -> Iterator[CommitHolder]:
-    """Run a `CommitHolder` in front of the PostgreSQL at this loopback port during the block."""
-    holder = CommitHolder(port)
-    try:
-        yield holder
-    finally:
-        holder.cut()
-        holder.close()
-
-
 class FaultyStore(Cutter):
     """Forwards bytes between a node and an object store, or rejects, cuts or slows down the responses."""
 
@@ -169,13 +139,3 @@ class FaultyStore(Cutter):
                 client.sendall(data)
         with suppress(OSError):
             client.shutdown(socket.SHUT_RDWR)
-
-
-@contextmanager
-def faulty_store(port: int) -> Iterator[FaultyStore]:
-    """Run a `FaultyStore` in front of the object store at this loopback port during the block."""
-    store = FaultyStore(port)
-    try:
-        yield store
-    finally:
-        store.close()

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from datetime import UTC, datetime
@@ -23,7 +23,7 @@ from svc_daemon.paths import DataFiles
 from svc_daemon.process.wakes import Wake, Wakes
 from svc_daemon.settings.limits import Limits
 from tests.acceptance.installations import PATIENCE_S, WaitTimeout
-from tests.cluster.postgres import PostgresEngine, running_postgres
+from tests.cluster.postgres import PostgresEngine
 from tests.operations.locks_suite import LocksContract, Pair, free, started
 
 pytestmark = pytest.mark.anyio
@@ -37,17 +37,6 @@ print(len(LockSession(sys.argv[1], "doomed").take([key_of("upl_a")]).result().ke
 time.sleep(600)
 """
 Join = Callable[..., Cluster]
-
-
-@pytest.fixture(scope="module")
-def engine() -> Iterator[PostgresEngine]:
-    with running_postgres() as engine:
-        yield engine
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 @pytest.fixture

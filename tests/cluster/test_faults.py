@@ -17,7 +17,7 @@ from tests.acceptance.installations import wait_until
 from tests.acceptance.proxies import CuttingProxy
 from tests.acceptance.test_failing_disks import FULL, NAMESPACE, after
 from tests.acceptance.workloads import document
-from tests.cluster.cutting import faulty_store
+from tests.cluster.cutting import FaultyStore
 from tests.cluster.nodes import EngineInspector, MakeNode, RunningEngines
 
 BUCKET = "inbox"
@@ -49,7 +49,7 @@ def _content(client: httpx.Client, source_id: str) -> bytes | None:
 def test_faulty_object_store_loses_no_acknowledged_source_and_fails_none(
     engines: RunningEngines, make_node: MakeNode
 ) -> None:
-    with faulty_store(engines.store.port) as store:
+    with FaultyStore(engines.store.port) as store:
         node = make_node(AWS_ENDPOINT_URL=f"http://127.0.0.1:{store.port}").start()
         kept: dict[str, bytes] = {}
 

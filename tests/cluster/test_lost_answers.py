@@ -17,7 +17,7 @@ import pytest
 from tests.acceptance.calls import list_sources, make_bucket, search, wait_ended
 from tests.acceptance.installations import Installation, wait_until
 from tests.acceptance.workloads import Site, document, hosting
-from tests.cluster.cutting import CommitHolder, holding_commits
+from tests.cluster.cutting import CommitHolder
 from tests.cluster.nodes import EngineInspector, MakeNode, RunningEngines
 
 BUCKET = "inbox"
@@ -226,7 +226,7 @@ def turns(engines: RunningEngines, make_node: MakeNode) -> Iterator[Turns]:
     limits = {"SVC_LIMIT_TASK_ATTEMPTS": "100", "SVC_LIMIT_LEASE_SECONDS": "6"}
     nodes = [make_node(name, **limits, SVC_FETCH_ALLOW="127.0.0.0/8") for name in ("one", "two")]
     connecting = EngineInspector(dict(nodes[0].environ)).connected()
-    with connecting as inspector, holding_commits(engines.postgres.port) as commits, hosting() as site:
+    with connecting as inspector, CommitHolder(engines.postgres.port) as commits, hosting() as site:
         for node in nodes:
             url = node.environ["SVC_STATE_URL"]
             node.environ["SVC_STATE_URL"] = url.replace(f":{engines.postgres.port}/", f":{commits.port}/")

@@ -24,11 +24,6 @@ def other_milvus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMi
         yield running
 
 
-@pytest.fixture
-def node(make_node: MakeNode) -> Installation:
-    return make_node().start()
-
-
 def objects(node: Installation) -> ObjectClient:
     return open_client(node.environ["SVC_BLOBS_URL"], node.environ)
 

@@ -24,11 +24,6 @@ OpenStores = Callable[[], ObjectStores]
 
 
 @pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture
 def open_stores(store: ObjectStore, tmp_path: Path) -> Iterator[OpenStores]:
     """A function that opens the same byte stores as another node."""
     prefix = uuid4().hex

@@ -20,15 +20,9 @@ from tests.api.answers import body_of, details_of
 from tests.api.daemons import NOTES, Daemon, OpenState
 from tests.api.fixtures import extractor, loop
 from tests.api.loops import Loop
-from tests.cluster.postgres import PostgresEngine, running_postgres
+from tests.cluster.postgres import PostgresEngine
 
 __all__ = ["extractor", "loop"]
-
-
-@pytest.fixture(scope="module")
-def engine() -> Iterator[PostgresEngine]:
-    with running_postgres() as engine:
-        yield engine
 
 
 @pytest.fixture

@@ -24,19 +24,13 @@ from svc_daemon.store import migrations
 from svc_daemon.store.migrations import MIGRATIONS
 from svc_daemon.store.rows.buckets import BucketRow, take_census
 from tests.acceptance.installations import PATIENCE_S, wait_until
-from tests.cluster.cutting import cutting
+from tests.cluster.cutting import Cutter
 from tests.cluster.postgres import HOST, PASSWORD, PostgresEngine, running_postgres, system_programs
 from tests.databases.contract_suite import DatabaseContract, OpenDatabase, stored
 from tests.databases.notes import ids, insert, prepare, submit_all
 from tests.store.rows import add_bucket, add_source, add_teams
 
 OpenNode = Callable[..., PostgresDatabase]
-
-
-@pytest.fixture(scope="module")
-def engine() -> Iterator[PostgresEngine]:
-    with running_postgres() as engine:
-        yield engine
 
 
 @pytest.fixture(scope="module")
@@ -160,7 +154,7 @@ def test_transaction_with_endless_conflicts_fails_eventually_without_failing_oth
 
 
 def test_connection_lost_during_commit_raises_commit_unknown(engine: PostgresEngine, url: str) -> None:
-    with cutting(engine.port) as cutter:
+    with Cutter(engine.port) as cutter:
         cut = url.replace(str(engine.port), str(cutter.port)) + "?sslmode=disable"
         database = PostgresDatabase(cut, prepare=prepare)
         for number, passes_on in enumerate((True, False)):
@@ -174,7 +168,7 @@ def test_connection_lost_during_commit_raises_commit_unknown(engine: PostgresEng
 
 
 def test_transaction_is_retried_if_the_connection_is_lost_before_the_commit(engine: PostgresEngine, url: str) -> None:
-    with cutting(engine.port) as cutter:
+    with Cutter(engine.port) as cutter:
         cut = url.replace(str(engine.port), str(cutter.port)) + "?sslmode=disable"
         database = PostgresDatabase(cut, prepare=prepare)
         database.write(insert(1))

@@ -7,8 +7,6 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from svc_daemon.cluster.engines import OpenCluster, open_cluster
 from svc_daemon.cluster.milvus.provider import MilvusProvider
 from svc_daemon.cluster.milvus.schema import equals
@@ -27,11 +25,6 @@ ADD_MEMBERSHIP = (
     "INSERT INTO memberships SELECT source_id, 'bkt_x', team_id, sync_status, attempt, lease_until_s, due_at,"
     " created_at FROM memberships WHERE source_id ="
 )
-
-
-@pytest.fixture
-def node(make_node: MakeNode) -> Installation:
-    return make_node().start()
 
 
 def upload(node: Installation, *words: str) -> list[str]:

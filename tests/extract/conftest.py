@@ -15,11 +15,6 @@ MakeExtractor = Callable[..., Awaitable[Extractor]]
 Extract = Callable[..., Awaitable[Extraction]]
 
 
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 @pytest.fixture
 def prose(tmp_path: Path) -> Path:
     path = tmp_path / "prose.md"

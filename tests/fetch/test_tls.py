@@ -27,11 +27,6 @@ class Secure:
     greeted: list[str | None] = field(default_factory=list)
 
 
-@pytest.fixture(scope="module")
-def authority() -> trustme.CA:
-    return trustme.CA(key_type=trustme.KeyType.ECDSA)
-
-
 @contextmanager
 def secure(authority: trustme.CA, script: Script, *names: str) -> Iterator[Secure]:
     """Start a server whose certificate is for these names."""

@@ -23,8 +23,3 @@ def original(loop: Loop, extractor: Extractor, tmp_path_factory: pytest.TempPath
 @pytest.fixture
 def directory(original: SampleDirectory, tmp_path: Path) -> SampleDirectory:
     return original.copy(tmp_path / "data")
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"

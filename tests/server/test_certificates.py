@@ -20,11 +20,6 @@ NOW = datetime.now(UTC)
 DAY = timedelta(days=1)
 
 
-@pytest.fixture(scope="module")
-def authority() -> trustme.CA:
-    return trustme.CA()
-
-
 def written(folder: Path, leaf: trustme.LeafCert, name: str = "served") -> TlsFiles:
     """Write a certificate and its key to files and return these."""
     files = TlsFiles(certificate=folder / f"{name}.pem", key=folder / f"{name}.key")

@@ -14,11 +14,6 @@ from tests.store.folders import Folder
 from tests.store.rows import add_teams
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 @pytest.fixture(scope="session")
 def new_state() -> bytes:
     """A state database with two teams."""

@@ -1,9 +1,6 @@
 """Walking a folder: order, filters, links, folders that disappear, long paths and partial walks."""
 
-import os
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,13 +12,7 @@ from tests.cli.terminals import write
 
 MOST_BYTES = 1000
 
-
-@pytest.fixture(params=[True, False], ids=["opens folders", "by path"], autouse=True)
-def opens_folders(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    """Whether the system opens folders. Windows doesn't."""
-    if not request.param:
-        monkeypatch.setattr(os, "supports_dir_fd", set[Callable[..., Any]]())
-    return bool(request.param)
+pytestmark = pytest.mark.usefixtures("opens_folders")
 
 
 def walk(root: Path, **filters: object) -> tuple[list[str], dict[str, str], bool]:
