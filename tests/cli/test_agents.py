@@ -1,12 +1,16 @@
 """`svc agent …` and `svc search --agent` against a real daemon."""
 
 import shlex
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from svc_cli.commands.invocations import model_id
+from tests.acceptance.installations import Installation
 from tests.cli.terminals import RunSvc
 
 
@@ -118,3 +122,25 @@ def test_model_id_accepts_an_agent_id_or_a_model_id() -> None:
     models = {"default": "svc-agent", "sales": "svc-agent:sales", "svc-agents": "svc-agent:svc-agents"}
     models |= {model: model for model in ("svc-agent", "svc-rag-agent", "svc-rag-agent:sales")}
     assert {agent: model_id(agent) for agent in models} == models
+
+
+@pytest.mark.rule("service.agents")
+@pytest.mark.sqlite
+def test_broken_policy_of_the_default_agent_is_reported_and_can_be_set_again(
+    installation: Installation, at: Callable[[Installation], RunSvc]
+) -> None:
+    svc = at(installation)
+    Path("notes.md").write_text("The umber quay was built of grey stone.\n")
+    assert svc("upload", "notes.md", "-b", "inbox").exit == 0
+    installation.stop()
+    with closing(sqlite3.connect(installation.files.state)) as state, state:
+        state.execute("""UPDATE agents SET policy = '{"scope": "team"}' WHERE id = 'default'""")
+    assert installation.verify().exit == 1
+    installation.start()
+    doctor = svc("doctor", "--json")
+    (check,) = [check for check in doctor.json["checks"] if check["check"] == "agents"]
+    assert (doctor.exit, check["state"]) == (3, "failed")
+    assert "default finds nothing. The stored policy is not an object" in check["text"]
+    assert "svc agent set default" in check["hint"]
+    assert svc("agent", "set", "default", "--bucket", "*").exit == 0
+    assert len(svc("search", "umber", "--json").json["data"]) == 1

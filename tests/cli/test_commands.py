@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from svc_daemon.tools.catalogue import TOOLS
-from tests.acceptance.installations import Finished, Installation
+from tests.acceptance.installations import Finished, Installation, wait_until
 from tests.cli.terminals import Json, RunSvc
 from tests.samples import make_pdf
 
@@ -198,3 +198,26 @@ def test_auth_token_prints_the_key_that_auth_status_and_config_list_hide(
     _words(here("auth", "status"), "accepted")
     for words in (("auth", "status"), ("config", "list", "--explain")):
         assert shared_installation.key not in here(*words).stdout
+
+
+def test_bucket_set_changes_the_chunking_and_splits_the_sources_again(here: RunSvc) -> None:
+    Path("quays.md").write_text("# Quays\n\n" + "The umber quay was built of grey stone. " * 120)
+    assert here("upload", "quays.md", "-b", "quays").exit == 0
+    changed = here("bucket", "set", "quays", "--chunk-size", "250", "--name", "In")
+    assert (changed.exit, changed.stdout) == (0, "changed quays; 1 sources are being split again\n")
+    wait_until(lambda: "to be split" not in here("bucket", "show", "quays").stdout, "the source is split again")
+    _words(here("bucket", "show", "quays"), "250", "In")
+
+
+def test_bucket_set_rejects_invalid_chunking_and_keeps_the_old_values(here: RunSvc) -> None:
+    def chunking() -> dict[str, int]:
+        return dict(here("bucket", "show", "outbox", "--json").json["chunking"])
+
+    here("bucket", "create", "outbox", "--chunk-size", "500", "--chunk-overlap", "50")
+    assert chunking() == {"target": 500, "min": 400, "max": 550, "overlap": 50}
+    assert (here("bucket", "set", "outbox").exit, here("bucket", "set", "outbox", "--chunk-size", "9").exit) == (2, 2)
+    overlapping = ("--chunk-size", "200", "--chunk-overlap", "150")
+    assert here("bucket", "set", "outbox", *overlapping, "--json").failure == (3, "invalid_request")
+    assert here("bucket", "set", "outbox", "--chunk-size", "200", "--dry-run").stdout == "would change outbox\n"
+    assert here("bucket", "set", "outbox", "--chunk-overlap", "10").exit == 0
+    assert (chunking()["target"], chunking()["overlap"]) == (500, 10)
