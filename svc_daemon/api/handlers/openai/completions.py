@@ -25,10 +25,10 @@ from svc_daemon.core.answers.conversations import ASSISTANT, USER, Turn, up_to_q
 from svc_daemon.core.json_bodies import refusal
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations.retrieve.answers import AnswerOutcome, Ask, Cited, answer
-from svc_daemon.settings.limits import Limits
 from svc_daemon.store.rows.keys import KeyRow
 from svc_daemon.wire.openai import completions as wire
 from svc_daemon.wire.openai.completions import Annotation, AnswerSource
+from svc_daemon.wire.openai.responses import InputMessage, ResponseCreate
 
 logger = logging.getLogger(__name__)
 
@@ -36,25 +36,34 @@ logger = logging.getLogger(__name__)
 _GUIDING = ("system", "developer")
 
 
-def read_turns(path: str, messages: Iterable[tuple[str, str]], limits: Limits) -> tuple[Turn, ...]:
-    """Return the messages of the user and the assistant, up to the question at the end.
+def read_ask(
+    request: Request,
+    body: wire.CompletionCreate | ResponseCreate,
+    path: str,
+    messages: Iterable[wire.ChatMessage | InputMessage],
+    guidance: str | None = None,
+) -> Ask:
+    """Return what a body asks, whose messages are at this path.
 
-    Raises `invalid_request` if the question is missing or too long.
+    Raises `invalid_request` if the question, the last message of the user, is missing or too long.
     """
-    turns = up_to_question([Turn(role, text.strip()) for role, text in messages if role in (USER, ASSISTANT)])
+    texts = [(message.role, "\n".join(part.text for part in message.content)) for message in messages]
+    turns = up_to_question([Turn(role, text.strip()) for role, text in texts if role in (USER, ASSISTANT)])
     if not turns:
         raise refusal(path, "has no message of the user; the last of them is the question.")
     if not turns[-1].text:
         raise refusal(path, "ends with an empty question: the last message of the user has no text.")
-    size = len(turns[-1].text)
-    if size > limits.query_characters:
-        raise refusal(path, f"ends with a question of {size} characters; the limit is {limits.query_characters}.")
-    return turns
-
-
-def read_guidance(messages: Iterable[tuple[str, str]]) -> str:
-    """Return the texts of the system and developer messages."""
-    return "\n\n".join(text for role, text in messages if role in _GUIDING and text.strip())
+    size, most = len(turns[-1].text), context_of(request).limits.query_characters
+    if size > most:
+        raise refusal(path, f"ends with a question of {size} characters; the limit is {most}.")
+    guiding = (guidance or "", *(text for role, text in texts if role in _GUIDING))
+    return Ask(
+        model=body.model,
+        turns=turns,
+        instructions="\n\n".join(text for text in guiding if text.strip()),
+        unheeded=wire.list_unheeded(body),
+        buckets=None if body.buckets is None else tuple(body.buckets),
+    )
 
 
 async def collect(request: Request, key: KeyRow, ask: Ask) -> AnswerOutcome:
@@ -106,14 +115,7 @@ def view_source(cited: Cited) -> AnswerSource:
 async def create(request: Request) -> Response:
     key = caller(request, api_keys.ANSWER_CREATE)
     body = await body_of(request, wire.CompletionCreate)
-    messages = [(message.role, "\n".join(part.text for part in message.content)) for message in body.messages]
-    ask = Ask(
-        model=body.model,
-        turns=read_turns("messages", messages, context_of(request).limits),
-        instructions=read_guidance(messages),
-        unheeded=wire.list_unheeded(body),
-        buckets=None if body.buckets is None else tuple(body.buckets),
-    )
+    ask = read_ask(request, body, "messages", body.messages)
     draft = _CompletionDraft(request, body)
     if body.stream:
         return EventStream(_stream(request, key, ask, draft))

@@ -22,8 +22,7 @@ from svc_daemon.api.endpoints import ANSWER, Endpoint
 from svc_daemon.api.handlers.openai.completions import (
     collect,
     error_halfway,
-    read_guidance,
-    read_turns,
+    read_ask,
     view_annotation,
     view_source,
 )
@@ -37,20 +36,13 @@ from svc_daemon.errors import ServiceError
 from svc_daemon.operations.retrieve.answers import AnswerOutcome, Ask, Cited, answer
 from svc_daemon.store.rows.keys import KeyRow
 from svc_daemon.wire.openai import responses as wire
-from svc_daemon.wire.openai.completions import Annotation, list_unheeded
+from svc_daemon.wire.openai.completions import Annotation
 
 
 async def create(request: Request) -> Response:
     key = caller(request, api_keys.ANSWER_CREATE)
     body = await body_of(request, wire.ResponseCreate)
-    messages = [(message.role, "\n".join(part.text for part in message.content)) for message in body.input]
-    ask = Ask(
-        model=body.model,
-        turns=read_turns("input", messages, context_of(request).limits),
-        instructions=read_guidance([("system", body.instructions or ""), *messages]),
-        unheeded=list_unheeded(body),
-        buckets=None if body.buckets is None else tuple(body.buckets),
-    )
+    ask = read_ask(request, body, "input", body.input, body.instructions)
     draft = _ResponseDraft(request, body)
     if body.stream:
         return EventStream(_stream(request, key, ask, draft))
