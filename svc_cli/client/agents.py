@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
-from svc_cli.client.calls import Calls, key_or_random, part
+from svc_cli.client.calls import Calls, part
 from svc_cli.client.transport import Request
 from svc_cli.errors import ApiError, NetworkFailed
 
@@ -48,15 +48,7 @@ class AgentCalls(Calls):
         self, *, idempotency_key: str | None = None, dry_run: bool = False, **fields: "Unpack[AgentCreateDict]"
     ) -> "AgentAnswerDict | DryRunDict":
         """Create an agent; with `dry_run`, only return what would be created."""
-        return self._transport.send(
-            Request(
-                method="POST",
-                path="/v1/agents",
-                params={"dry_run": "true"} if dry_run else None,
-                json=fields,
-                idempotency_key=key_or_random(idempotency_key),
-            )
-        ).body
+        return self._make("/v1/agents", fields, idempotency_key, dry_run=dry_run)
 
     def update_agent(self, agent_id: str, **changes: "Unpack[AgentUpdateDict]") -> "AgentAnswerDict":
         """Change the given fields of an agent or of its `policy`. Other fields keep their values."""

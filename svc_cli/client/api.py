@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
 
 from svc_cli.client.agents import AgentCalls, AnswerCalls
 from svc_cli.client.batches import BatchCalls
-from svc_cli.client.calls import ListingCalls, key_or_random, part
+from svc_cli.client.calls import ListingCalls, part
 from svc_cli.client.connection_pools import Proof
 from svc_cli.client.events import EventCalls
 from svc_cli.client.imports import ImportCalls
@@ -333,15 +333,7 @@ class Client(ListingCalls, SessionCalls, BatchCalls, EventCalls, ImportCalls, We
         self, *, idempotency_key: str | None = None, dry_run: bool = False, **fields: "Unpack[KeyFieldsDict]"
     ) -> "KeyCreatedDict | DryRunDict":
         """Create a key, with a `preset` or `capabilities`. `key` is null if the idempotency key was used before."""
-        return self._transport.send(
-            Request(
-                method="POST",
-                path="/v1/keys",
-                params={"dry_run": "true"} if dry_run else None,
-                json=fields,
-                idempotency_key=key_or_random(idempotency_key),
-            )
-        ).body
+        return self._make("/v1/keys", fields, idempotency_key, dry_run=dry_run)
 
     def revoke_key(self, key_id: str) -> "KeyAnswerDict":
         """Revoke a key. Revoking it again has no effect."""

@@ -42,6 +42,12 @@ class Calls:
         key = key_or_random(idempotency_key)
         return self._transport.send(Request(method="POST", path=path, json=json, idempotency_key=key, is_create=True))
 
+    def _make(self, path: str, json: Any, idempotency_key: str | None, *, dry_run: bool) -> Any:
+        """Create a key or an agent; with `dry_run`, only return what would be created."""
+        key, params = key_or_random(idempotency_key), {"dry_run": "true"} if dry_run else None
+        request = Request(method="POST", path=path, params=params, json=json, idempotency_key=key)
+        return self._transport.send(request).body
+
 
 def key_or_random(idempotency_key: str | None) -> str:
     """Return the given key or a random one, so that retries create nothing twice."""

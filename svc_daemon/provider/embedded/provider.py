@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from svc_daemon.provider import contract
 from svc_daemon.provider.embedded import document_rows, documents, embeddings, writing
@@ -15,6 +16,8 @@ from svc_daemon.provider.embedded.searching import Overtaken, search
 from svc_daemon.provider.embedded.semantics import SignsCache, warm_up
 from svc_daemon.provider.errors import DocumentMissing, ProviderError, SearchTimeout
 from svc_daemon.provider.ranked_chunks import storable
+
+T = TypeVar("T")
 
 #: Number of documents that are listed in one transaction.
 LIST_PAGE = 500
@@ -74,18 +77,10 @@ class EmbeddedProvider:
             writing.delete(index, source_id)
 
     def get_document(self, team_id: str, source_id: str) -> contract.DocumentState | None:
-        index = self._files.find(team_id)
-        if index is None:
-            return None
-        with self._files.translated(team_id):
-            return index.database.read(lambda connection: documents.find_state(connection, source_id))
+        return self._read(team_id, lambda connection: documents.find_state(connection, source_id), None)
 
     def get_text(self, team_id: str, source_id: str) -> contract.StoredText | None:
-        index = self._files.find(team_id)
-        if index is None:
-            return None
-        with self._files.translated(team_id):
-            return index.database.read(lambda connection: documents.find_text(connection, source_id))
+        return self._read(team_id, lambda connection: documents.find_text(connection, source_id), None)
 
     def list_documents(self, team_id: str) -> Iterator[contract.ListedDocument]:
         index = self._files.find(team_id)
@@ -120,11 +115,7 @@ class EmbeddedProvider:
                 index.database.read(lambda connection: warm_up(connection, index, self._signs, model, bucket_id))  # noqa: B023 - run at once
 
     def list_unembedded(self, team_id: str, model: str, limit: int) -> list[contract.ChunkText]:
-        index = self._files.find(team_id)
-        if index is None:
-            return []
-        with self._files.translated(team_id):
-            return index.database.read(lambda connection: embeddings.list_missing(connection, model, limit))
+        return self._read(team_id, lambda connection: embeddings.list_missing(connection, model, limit), [])
 
     def put_vectors(self, team_id: str, model: str, vectors: Sequence[tuple[str, bytes]]) -> None:
         index = self._files.find(team_id)
@@ -135,20 +126,16 @@ class EmbeddedProvider:
             index.database.write(lambda connection: embeddings.put(connection, model, signed))
 
     def get_vectors(self, team_id: str, source_id: str, model: str) -> dict[str, bytes]:
-        index = self._files.find(team_id)
-        if index is None:
-            return {}
-        with self._files.translated(team_id):
-            return index.database.read(lambda connection: embeddings.find_vectors(connection, source_id, model))
+        return self._read(team_id, lambda connection: embeddings.find_vectors(connection, source_id, model), {})
 
     def count_unembedded(
         self, team_id: str, model: str, bucket_ids: Sequence[str] | None = None
     ) -> contract.VectorCount:
-        index = self._files.find(team_id)
-        if index is None:
-            return contract.VectorCount(0, 0)
-        with self._files.translated(team_id):
-            return index.database.read(lambda connection: embeddings.count_missing(connection, model, bucket_ids))
+        return self._read(
+            team_id,
+            lambda connection: embeddings.count_missing(connection, model, bucket_ids),
+            contract.VectorCount(0, 0),
+        )
 
     def drop_vectors(self, team_id: str, keep_model: str | None) -> None:
         index = self._files.find(team_id)
@@ -192,6 +179,14 @@ class EmbeddedProvider:
         if index is None:
             raise DocumentMissing(source_id)
         return index
+
+    def _read(self, team_id: str, work: Callable[[sqlite3.Connection], T], missing: T) -> T:
+        """Run `work` in one snapshot of the team's index; return `missing` if the team has none."""
+        index = self._files.find(team_id)
+        if index is None:
+            return missing
+        with self._files.translated(team_id):
+            return index.database.read(work)
 
     def _list_page(self, index: TeamIndex, source_id: str) -> list[contract.ListedDocument]:
         with self._files.translated(index.team_id):
