@@ -213,14 +213,14 @@ def test_redirect_names_the_host_but_no_password_and_no_path(status: int) -> Non
 def test_upload_that_ran_out_of_time_counts_what_is_left_and_goes_on(
     make_installation: MakeInstallation,
 ) -> None:
-    installation = make_installation(SVC_LIMIT_CREATES_PER_SECOND="2")
+    installation = make_installation(SVC_LIMIT_CREATES_PER_SECOND="3")
     installation.start()
     folder = installation.root / "docs"
     folder.mkdir()
     for number in range(12):
         folder.joinpath(f"{number}.md").write_text(f"words {number}")
     words = ("upload", "docs", "-b", "docs", "--mode", "one", "--json")
-    late = installation.svc(*words, "--timeout", "3")
+    late = installation.svc(*words, "--timeout", "2")
     error = late.json["error"]
     assert late.failure == (8, "svc_timeout")
     sent = len(late.json["items"])

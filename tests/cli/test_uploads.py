@@ -192,7 +192,7 @@ def test_unchanged_files_are_refused_by_an_archived_bucket(here: RunSvc, verb: s
 def test_source_becomes_ready_after_the_upload_has_timed_out(upload: Upload, shared_installation: Installation) -> None:
     _write("a.md")
     with reading_nothing(shared_installation.pids):
-        finished = upload("a.md", "--timeout", "5")
+        finished = upload("a.md", "--timeout", "3")
     (source_id,) = finished.json["error"]["details"]["source_ids"]
     assert finished.failure == (8, "svc_timeout")
     with shared_installation.client() as client:
