@@ -15,6 +15,9 @@ from typing_extensions import TypedDict
 
 from svc_daemon.wire.light.field_errors import plain
 
+#: How much of unknown names a warning has.
+_SHOWN_FIELDS, _SHOWN_CHARACTERS = 5, 40
+
 Place = tuple[str | int, ...]
 #: A field's path and an error message.
 Fault = tuple[Place, str]
@@ -134,6 +137,17 @@ FOREIGN: Mapping[str, tuple[str, ...]] = {
     FILTERS: ("metadatafilter", "tagfilter", "where"),
     AGENT: ("agents", "agentid", "agentname", "agentslug"),
 }  # fmt: skip
+#: Properties of documents by which other services limit a search. Searches and questions refuse fields of these names;
+#: deeper in a body, they may mean anything.
+PROPERTIES: Mapping[str, str] = dict.fromkeys(
+    (
+        "contenttype", "mimetype", "mediatype", "url", "sourceurl", "domain", "site", "language", "lang", "author",
+        "category", "folder", "path", "exclude", "date", "datefrom", "dateto", "daterange", "year", "since", "until",
+        "before", "createdat", "createdafter", "createdbefore", "updatedat", "updatedafter", "updatedbefore",
+        "threshold", "minscore",
+    ),
+    FILTERS,
+)  # fmt: skip
 #: Fields with the caller's own data, in which names of scopes are allowed.
 _FREE = ("metadata", "messages", "input", "prompt", "text", "function", "functions", "responseformat")
 #: OpenAI tools that don't search this service's documents. They are ignored.
@@ -233,6 +247,12 @@ class ScopedBody(RequestBody):
     def _refusal(cls) -> str:
         fields = ", ".join(f"`{field}`" for field in cls.scopes.values())
         return f"{cls.refusal} What is searched is narrowed by {fields}." if fields else cls.refusal
+
+
+def list_unknown(body: RequestBody, known: Collection[str] = ()) -> str:
+    """Return the names of the fields that a body doesn't have, the first of them, shortened."""
+    unknown = sorted((body.model_extra or {}).keys() - set(known))
+    return ", ".join(name[:_SHOWN_CHARACTERS] for name in unknown[:_SHOWN_FIELDS])
 
 
 def faults_of(error: ValidationError) -> list[tuple[str, str]]:

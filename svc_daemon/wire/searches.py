@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import ConfigDict, Field
 from typing_extensions import TypedDict
 
-from svc_daemon.wire.requests import AGENT, BUCKETS, FILTERS, SOURCES, TAGS, NoDryRunBody, ScopedBody
+from svc_daemon.wire.requests import AGENT, BUCKETS, FILTERS, PROPERTIES, SOURCES, TAGS, NoDryRunBody, ScopedBody
 from svc_daemon.wire.sources import Freshness, Location, ShownDescription
 
 SEARCH_SCOPES = {AGENT: "agent", BUCKETS: "buckets", SOURCES: "source_ids", TAGS: "tags", FILTERS: "filters"}
@@ -24,6 +24,7 @@ class SearchRequest(ScopedBody):
     scopes: ClassVar[Mapping[str, str]] = SEARCH_SCOPES
     plain_scopes: ClassVar[Mapping[str, str]] = {"model": AGENT}
     foreign_scopes: ClassVar[Mapping[str, str]] = {
+        **PROPERTIES,
         **dict.fromkeys(("metadata", "mapping", "title", "type"), FILTERS),
         "models": AGENT,
     }

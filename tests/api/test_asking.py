@@ -312,6 +312,13 @@ def test_parameters_without_effect_are_named_in_the_warnings(
 
 
 @pytest.mark.parametrize("door", DOORS)
+def test_fields_that_no_question_has_are_named_in_the_warnings(knowing: Daemon, door: str) -> None:
+    openais = {"service_tier": "auto", "seed": 5, "tool_choice": "auto"}
+    warning = "A question has no such field, so this had no effect: max_num_results, top_k."
+    assert ask(knowing, VACATION, door, top_k=3, max_num_results=5, **openais)["warnings"] == [warning]
+
+
+@pytest.mark.parametrize("door", DOORS)
 def test_tool_that_searches_files_is_no_tool_without_effect(knowing: Daemon, door: str) -> None:
     assert ask(knowing, VACATION, door, tools=[{"type": "file_search"}])["warnings"] == []
 

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from svc_daemon.wire.requests import AGENT, BUCKETS, FILTERS, FOREIGN, PLAIN, SOURCES, TAGS
-from tests.api.answers import details_of
+from tests.api.answers import details_of, refused_field, refused_param
 from tests.api.daemons import Daemon
 from tests.api.tool_callers import Caller
 
@@ -111,6 +111,15 @@ def test_field_whose_name_resembles_a_scope_is_applied_or_refused(two_buckets: T
         assert key.status_code == 400 or key.json()["buckets"] == [two_buckets.left]
         result = Caller(daemon).call("svc-search", query="umber quay", **body)
         assert result.is_error or two_buckets.other not in str(result)
+
+
+@pytest.mark.rule("agents.scope")
+def test_property_of_documents_as_a_field_is_refused_by_searches_and_questions(two_buckets: TwoBuckets) -> None:
+    names = ("content_type", "mimeType", "source_url", "language", "created_after", "date", "path", "exclude")
+    for name in names:
+        assert refused_field(two_buckets.daemon.search("umber quay", **{name: "x"})) == name
+    for name, (path, body) in product((*names, "score_threshold"), ROUTES[1:]):
+        assert refused_param(two_buckets.daemon.ask("POST", path, json={**body, name: "x"})) == name
 
 
 @pytest.mark.rule("agents.scope")

@@ -21,6 +21,7 @@ from svc_daemon.provider.contract import Hit
 from svc_daemon.store.rows.keys import KeyRow
 from svc_daemon.wire import searches as wire
 from svc_daemon.wire.light.error_codes import ErrorCode
+from svc_daemon.wire.requests import list_unknown
 
 #: The query string parameter that corresponds to `query` in the body.
 QUERY = "q"
@@ -35,10 +36,6 @@ SINGLES: dict[str, Callable[[str], Any]] = {
     "score_threshold": decimal_number,
     "explain": lambda text: bare_flag("explain", text),
 }
-
-
-#: How much of unknown names a warning has.
-_SHOWN_FIELDS, _SHOWN_CHARACTERS = 5, 40
 
 
 async def post(request: Request) -> Response:
@@ -61,9 +58,8 @@ async def get(request: Request) -> Response:
 
 async def _answer(request: Request, key: KeyRow, asked: wire.SearchRequest) -> Response:
     results = await search(context_of(request), key, asked)
-    unknown = sorted(asked.model_extra or ())
-    named = ", ".join(name[:_SHOWN_CHARACTERS] for name in unknown[:_SHOWN_FIELDS])
-    unheeded = [f"A search has no such field, so this had no effect: {named}."] if unknown else []
+    unknown = list_unknown(asked)
+    unheeded = [f"A search has no such field, so this had no effect: {unknown}."] if unknown else []
     page = {
         "object": "search_results.page",
         "query": asked.query,

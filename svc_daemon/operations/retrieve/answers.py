@@ -49,6 +49,8 @@ class Ask:
     instructions: str = ""
     #: Names of parameters that the caller has sent, and that no answer heeds.
     unheeded: tuple[str, ...] = ()
+    #: Names of fields that no question has, for a warning.
+    unknown: str = ""
     #: Search only these buckets; None means all that the agent searches.
     buckets: tuple[str, ...] | None = None
 
@@ -57,10 +59,13 @@ class Ask:
         return self.turns[-1].text
 
     def list_unused(self, *, has_model: bool) -> list[str]:
-        """Return a warning that names what the caller has sent without an effect, if anything."""
+        """Return warnings that name what the caller has sent without an effect, if anything."""
         unused = [*(["instructions"] if self.instructions and not has_model else []), *self.unheeded]
         why = "the service chooses this itself" if has_model else "no language model writes the answers here"
-        return [f"Without effect: {', '.join(unused)}; {why}."] if unused else []
+        return [
+            *([f"Without effect: {', '.join(unused)}; {why}."] if unused else []),
+            *([f"A question has no such field, so this had no effect: {self.unknown}."] if self.unknown else []),
+        ]
 
 
 @dataclass(frozen=True, slots=True)

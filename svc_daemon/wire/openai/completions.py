@@ -3,14 +3,24 @@
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, ConfigDict, Field
 from typing_extensions import TypedDict
 
-from svc_daemon.wire.requests import AGENT, BUCKETS, RequestBody, ScopedBody
+from svc_daemon.wire.requests import AGENT, BUCKETS, FILTERS, PROPERTIES, RequestBody, ScopedBody
 from svc_daemon.wire.sources import Freshness, Location
 
 #: Fields of OpenAI's requests that would change an answer there, and have no effect here.
 _UNHEEDED = ("temperature", "top_p", "max_tokens", "max_completion_tokens", "max_output_tokens")
+#: Other fields of OpenAI's requests, which don't limit what an answer may be about.
+OPENAIS = (
+    "audio", "frequency_penalty", "function_call", "functions", "include", "logit_bias", "logprobs", "max_tool_calls",
+    "modalities", "moderation", "parallel_tool_calls", "prediction", "presence_penalty", "prompt", "prompt_cache_key",
+    "prompt_cache_retention", "reasoning", "reasoning_effort", "response_format", "safety_identifier", "seed",
+    "service_tier", "stop", "stream_options", "text", "tool_choice", "top_logprobs", "truncation", "verbosity",
+    "web_search_options", *_UNHEEDED,
+)  # fmt: skip
+#: Names of fields that limit the search in other requests, and that requests for an answer refuse.
+ANSWER_LIMITS: Mapping[str, str] = {**PROPERTIES, "scorethreshold": FILTERS}
 #: The only kind of tool whose work the service does, whether it is sent or not.
 _FILE_SEARCH = "file_search"
 
@@ -89,10 +99,13 @@ class CompletionCreate(ScopedBody):
     """Body of `POST /v1/chat/completions`. Other parameters of OpenAI's API are ignored.
 
     Fields that would limit the search are never ignored. Synonyms, such as `bucket: "a"` for `buckets: ["a"]`, are
-    accepted. Fields of other services, such as `vector_store_ids`, are refused.
+    accepted. Fields of other services, such as `vector_store_ids`, are refused. `warnings` names other unknown fields.
     """
 
+    model_config = ConfigDict(extra="allow")
+
     scopes: ClassVar[Mapping[str, str]] = {AGENT: "model", BUCKETS: "buckets"}
+    foreign_scopes: ClassVar[Mapping[str, str]] = ANSWER_LIMITS
 
     #: The model id of an agent, such as `svc-agent`.
     model: Annotated[str, Field(min_length=1)]

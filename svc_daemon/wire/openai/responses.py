@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, ConfigDict, Field
 from typing_extensions import TypedDict
 
-from svc_daemon.wire.openai.completions import Annotation, AnswerSource, in_parts
+from svc_daemon.wire.openai.completions import ANSWER_LIMITS, Annotation, AnswerSource, in_parts
 from svc_daemon.wire.requests import AGENT, BUCKETS, RequestBody, ScopedBody
 
 
@@ -54,10 +54,13 @@ class ResponseCreate(ScopedBody):
     """Body of `POST /v1/responses`. Other parameters of OpenAI's API are ignored.
 
     Fields that would limit the search are never ignored. Synonyms, such as `bucket: "a"` for `buckets: ["a"]`, are
-    accepted. Fields of other services, such as `vector_store_ids`, are refused.
+    accepted. Fields of other services, such as `vector_store_ids`, are refused. `warnings` names other unknown fields.
     """
 
+    model_config = ConfigDict(extra="allow")
+
     scopes: ClassVar[Mapping[str, str]] = {AGENT: "model", BUCKETS: "buckets"}
+    foreign_scopes: ClassVar[Mapping[str, str]] = ANSWER_LIMITS
 
     #: The model id of an agent, such as `svc-agent`.
     model: Annotated[str, Field(min_length=1)]

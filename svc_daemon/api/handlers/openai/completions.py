@@ -29,6 +29,7 @@ from svc_daemon.store.rows.keys import KeyRow
 from svc_daemon.wire.openai import completions as wire
 from svc_daemon.wire.openai.completions import Annotation, AnswerSource
 from svc_daemon.wire.openai.responses import InputMessage, ResponseCreate
+from svc_daemon.wire.requests import list_unknown
 
 logger = logging.getLogger(__name__)
 
@@ -62,6 +63,7 @@ def read_ask(
         turns=turns,
         instructions="\n\n".join(text for text in guiding if text.strip()),
         unheeded=wire.list_unheeded(body),
+        unknown=list_unknown(body, wire.OPENAIS),
         buckets=None if body.buckets is None else tuple(body.buckets),
     )
 
