@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import pairwise, takewhile
+from itertools import islice, pairwise, takewhile
 
 from svc_daemon.core.text.sentences import MONTH_AFTER_DAY, Span
 
@@ -13,7 +13,7 @@ from svc_daemon.core.text.sentences import MONTH_AFTER_DAY, Span
 _LONGEST_VALUE = 160
 #: A paragraph's label, such as "Holiday.", has at most this many words; twice as many in bold or before a colon, as in
 #: "17 Alder Street, 2nd floor: two rooms. Balcony to the yard."
-_LABEL_WORDS = 3
+LABEL_WORDS = 3
 #: Words that make a short sentence more than a label.
 _SAYS = re.compile(r"\b(?:is|are|was|were|do|does|did|has|have|had|may|can|must|will|should|not|yes)\b", re.IGNORECASE)
 
@@ -24,10 +24,10 @@ _GAP = re.compile(r" {2,}|\t+")
 _DOT = re.compile(r" +[·•] +")
 #: What the entries of a log begin with.
 STAMP = re.compile(r"\W{0,2}(?:\d{4}-\d\d-\d\d[T ]|\d\d[./]\d\d[./]\d{2,4} |[A-Z]\w\w +\d{1,2} \d\d:|\d\d:\d\d:\d\d)")
-#: The label of a paragraph, in bold, or a few words with a full stop or colon.
+#: The label of a paragraph, in bold, or a few words with a full stop, a colon or spaces behind it.
 _RUN_IN = re.compile(
-    r"\W{0,3}?(?:(\*\*|__)(?P<bold>[^*_\n]{1,60}?)\1|(?P<stop>[^\W\d_][^.:!?;,\d\n]{1,40}?)(?=\.)|"
-    r"(?P<colon>[^\W_][^.:!?\n]{1,60}?)(?=:))[.:]?\s+"
+    r"\W{0,3}?(?:(?P<gap>[^\W\d_][\w'-]*(?: [\w'-]+){0,2})(?= {3})|(\*\*|__)(?P<bold>[^*_\n]{1,60}?)\2|"
+    r"(?P<stop>[^\W\d_][^.:!?;,\d\n]{1,40}?)(?=\.)|(?P<colon>[^\W_][^.:!?\n]{1,60}?)(?=:))[.:]?\s+"
 )
 _PATH_MARKS = re.compile(r"[-_/]+")
 _SUFFIX = re.compile(r"\.[A-Za-z]\w{0,4}$")
@@ -52,6 +52,9 @@ _DESCRIBED = re.compile(
 )
 #: The description of an option goes on so much farther to the right than the option.
 _DEEPER = 4
+#: What is below a heading begins so much farther to the right.
+_INDENT = 2
+_HUNG = re.compile(r" {0,8}[^\W\d_][\w'-]*(?: [\w'-]+){0,2} {3,}(?=[^\s|])")
 #: Two lines and more of a comment, as in a file of settings; the first one is too long for a heading.
 _COMMENTS = re.compile(r"^[ \t]*#(?: \S+){5}[^\n]*(?:\n[ \t]*#(?: [^\n]*)?(?=\n|\Z))+", re.MULTILINE)
 _COMMENT = re.compile(r"^[ \t]*#", re.MULTILINE)
@@ -60,6 +63,7 @@ _NOTE = re.compile(r"[ \t]*[#;]+[ \t]+(?=\S)")
 _ENDED = re.compile(r"[.!?:)]\s*$")
 #: Cells and values, in lower case, that are there but say nothing.
 EMPTY = frozenset(("", "-", "–", "—", "n/a", "null", '""', "[]", "{}"))  # noqa: RUF001
+_SENTENCES = re.compile(r"[.!?] +[A-Z]")
 BRACKETS = re.compile(r"[\s{}\[\](),;]*")
 COLON = re.compile(r"[.!?] +[A-Z][^.:!?\n]{1,60}?:")
 GOES_BACK = re.compile(r"\W*(?:it|its|they|their|them|this|these|that|those|he|his|she|her|both)\b", re.IGNORECASE)
@@ -186,8 +190,8 @@ def label_in(text: str) -> "re.Match[str] | None":
     if label["colon"] and COLON.search(text, label.end()):
         # Each of its sentences has a label of its own: "Hotel: 125 euros. Dinner: 28 euros."
         return None
-    name = label["bold"] or label["stop"] or label["colon"]
-    is_short = len(name.split()) <= _LABEL_WORDS * (1 if label["stop"] else 3)
+    name = next(filter(None, label.group("bold", "stop", "colon", "gap")))
+    is_short = len(name.split()) <= LABEL_WORDS * (1 if label["stop"] else 3)
     return label if is_short and (name[0].isupper() or name[0].isdigit()) and not _SAYS.search(name) else None
 
 
@@ -226,6 +230,56 @@ def described_at(lines: Sequence[str], at: int) -> int:
     deep = len(match["indent"].expandtabs()) + _DEEPER
     rest = takewhile(lambda line: line.strip() and len(line) - len(line.lstrip()) >= deep, lines[at + 1 :])
     return 1 + sum(1 for _ in rest)
+
+
+def heads_block(lines: Sequence[str], at: int) -> bool:
+    """Return whether a line of a few words heads lines that are all further to the right, up to a blank one."""
+    indent = len(lines[at]) - len(lines[at].lstrip())
+    block = [*takewhile(str.strip, lines[at + 1 :])]
+    is_deeper = bool(block) and all(len(line) - len(line.lstrip()) >= indent + _INDENT for line in block)
+    is_name = len(gapped(lines[at])) == 1 and len(lines[at].split()) <= LABEL_WORDS
+    return is_deeper and is_name and not (lines[at].rstrip().endswith(",") or block[0].lstrip()[:1].islower())
+
+
+def is_entry(lines: Sequence[str], at: int) -> bool:
+    """Return whether a line and one beside it begin with a time, as in a log."""
+    beside = (place for place in (at - 1, at + 1) if 0 <= place < len(lines))
+    return bool(STAMP.match(lines[at]) and any(STAMP.match(lines[place]) for place in beside))
+
+
+def stand_alone(lines: Sequence[str], at: int, size: int) -> bool:
+    """Return whether nothing is beside some lines; a single one with several sentences is a paragraph."""
+    is_prose = size == 1 and _SENTENCES.search(lines[at]) is not None
+    beside = (lines[place] for place in (at - 1, at + size) if 0 <= place < len(lines))
+    return bool(SETTING.match(lines[at])) or not (is_prose or any(map(str.strip, beside)))
+
+
+def are_entries(lines: Sequence[str]) -> bool:
+    """Return whether lines that are set in below a name are entries of a list, and no sentence goes on in the next."""
+    inner = [line.strip() for line in lines]
+    is_set_in = all(line.startswith(" " * _INDENT) for line in lines)
+    is_wrapped = any(_ENDED.search(line) or line.endswith(",") for line in inner[:-1])
+    return len(lines) > 1 and is_set_in and not is_wrapped and not any(line[0].islower() for line in inner)
+
+
+def hung_at(lines: Sequence[str], at: int) -> int:
+    """Return how many lines a name takes with what is beside it, as in "Needs   scales, a heating block," and below.
+
+    What goes on below begins where the text beside the name does. A single line has others like it around, or none.
+    """
+    match = _HUNG.match(lines[at])
+    if match is None:
+        return 0
+    column, begun = match.end(), (lines[at - 1 : at] or [""])[0]
+
+    def is_deeper(line: str) -> bool:
+        return line[:column].isspace() and bool(line[column : column + 1].strip())
+
+    size = 1 + sum(1 for _ in takewhile(is_deeper, islice(lines, at + 1, None)))
+    after = (lines[at + size : at + size + 1] or [""])[0]
+    alike = [other.end() == column for other in map(_HUNG.match, (begun, after)) if other]
+    is_alone = not begun.strip() and not after.strip()
+    return size if size > 1 or is_alone or any(alike) or is_deeper(begun) else 0
 
 
 def uncommented(text: str) -> str:

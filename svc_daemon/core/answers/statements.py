@@ -16,13 +16,14 @@ from svc_daemon.core.answers.lines import (
     EMPTY,
     GOES_BACK,
     ITEM,
+    LABEL_WORDS,
     OBJECT,
     OPTION,
     PAIR,
     SET_APART,
     SETTING,
-    STAMP,
     aligned_in,
+    are_entries,
     are_heads,
     barred,
     beside,
@@ -30,6 +31,9 @@ from svc_daemon.core.answers.lines import (
     described_at,
     field_of,
     fields_in,
+    heads_block,
+    hung_at,
+    is_entry,
     is_form,
     is_option,
     label_in,
@@ -39,6 +43,7 @@ from svc_daemon.core.answers.lines import (
     row_of,
     runs_on,
     stacked_names,
+    stand_alone,
     uncommented,
 )
 from svc_daemon.core.answers.particulars import Need, is_in, is_within
@@ -56,7 +61,6 @@ _LINE = re.compile(r"[^\n]*(?:\n|$)")
 _RULE = re.compile(r"[\s|:+=*_-]*")
 #: Questions head their answers, and "Serves 4 · takes 35 minutes" heads nothing.
 _ENDED = re.compile(r"[.!;,…:]['\"»”’)\]]*\s*$")  # noqa: RUF001
-_SENTENCES = re.compile(r"[.!?] +[A-Z]")
 _CELL_END = re.compile(r"\s*[|;,\t]\s*|\s{2,}")
 #: The word of a thing's number: "contract" of contract 7.
 LABEL = re.compile(r"\D+")
@@ -205,16 +209,17 @@ class _Structure:
                 at, lambda text: bool(self.cells(text)) or (bool(text) and _RULE.fullmatch(text) is not None)
             )
             return size, list(self.rows(at, size))
-        if described or OBJECT.fullmatch(line) or self.is_entry(at):
+        if described or OBJECT.fullmatch(line) or is_entry(self.texts, at):
             return max(1, described), [self.whole(at, line, described)]
         if (field := field_of(line)) and (field["value"] or field_of(self.texts[min(at + 1, len(self.lines) - 1)])):
             size = self.run(at, lambda text: bool(text.strip()) and bool(field_of(text) or BRACKETS.fullmatch(text)))
-            if size > 1 or self.stands_alone(at, size):
+            if size > 1 or stand_alone(self.texts, at, size):
                 return size, list(self.fields(at, size))
         if item := ITEM.match(line):
             size = 1 + self.run(at + 1, lambda text: self.goes_on_in_item(line, text))
             return size, list(self.item(Span(self.lines[at].start, self.lines[at + size - 1].end), item))
-        if self.heads(at, line):
+        hung = hung_at(self.texts, at)
+        if hung <= 1 and self.heads(at, line):
             indent = len(line) - len(line.lstrip(": \t"))
             span = Span(self.lines[at].start + indent, self.lines[at].start + len(line.rstrip()))
             self.head = self.head if self.is_bare else ""
@@ -228,8 +233,11 @@ class _Structure:
                 alike = re.compile(rf"\n[^\S\n]*\n\W{{0,99}}{re.escape(self.head.split()[0])}\b")
                 self.first = "" if is_label and rest == at + 1 and alike.search(self.text, span.end) else self.head
             return 1, [found]
-        size = 1 + sum(1 for _ in takewhile(self.goes_on, range(at + 1, len(self.lines))))
-        return size, list(self.prose(Span(self.lines[at].start, self.lines[at + size - 1].end)))
+        size = hung or 1 + sum(1 for _ in takewhile(self.goes_on, range(at + 1, len(self.lines))))
+        block = self.lines[at : at + size]
+        is_list = self.is_bare and not hung and are_entries(self.texts[at : at + size])
+        blocks = block if is_list else [Span(block[0].start, block[-1].end)]
+        return size, [each for one in blocks for each in self.prose(one)]
 
     def whole(self, at: int, line: str, described: int) -> Statement:
         """Return the statement that a line is: an object of JSON, or an entry of a log; or the lines of an option."""
@@ -247,7 +255,7 @@ class _Structure:
         line = self.texts[at]
         if not line.strip() or self.cells(line) or ITEM.match(line) or SETTING.match(line) or OBJECT.fullmatch(line):
             return False
-        if not runs_on(self.raw[at - 1], self.raw[at]):
+        if is_entry(self.texts, at) or not runs_on(self.raw[at - 1], self.raw[at]):
             return False
         beside = (self.texts[place] for place in (at - 1, at + 1) if place < len(self.lines))
         is_field = field_of(line) and (SET_APART.match(line) or any(map(SET_APART.match, filter(field_of, beside))))
@@ -261,12 +269,6 @@ class _Structure:
 
     def run(self, at: int, belongs: Callable[[str], bool]) -> int:
         return sum(1 for _ in takewhile(lambda place: belongs(self.texts[place]), range(at, len(self.lines))))
-
-    def stands_alone(self, at: int, size: int) -> bool:
-        """Return whether nothing is beside some lines; a single one with several sentences is a paragraph."""
-        is_prose = size == 1 and _SENTENCES.search(self.texts[at]) is not None
-        beside = (self.texts[place] for place in (at - 1, at + size) if 0 <= place < len(self.lines))
-        return bool(SETTING.match(self.texts[at])) or not (is_prose or any(map(str.strip, beside)))
 
     def make(self, span: Span, kind: str, around: Sequence[str] = (), heads: str = "") -> Statement:
         # What heads a row's filled cells is around it; what heads empty ones says nothing of it.
@@ -297,12 +299,8 @@ class _Structure:
             return True
         # A short line right above a paragraph: "Vegan", and in the next line, "Mash four bananas and the sugar".
         is_short = 5 * len(line) < 3 * len(following) and following.lstrip()[:1].isupper()
-        return following.startswith(":") or (is_short and (at == 0 or not self.texts[at - 1].strip()))
-
-    def is_entry(self, at: int) -> bool:
-        """Return whether a line and one beside it begin with a time, as in a log."""
-        beside = (place for place in (at - 1, at + 1) if 0 <= place < len(self.lines))
-        return bool(STAMP.match(self.texts[at]) and any(STAMP.match(self.texts[place]) for place in beside))
+        is_first = at == 0 or not self.texts[at - 1].strip()
+        return following.startswith(":") or (is_first and (is_short or heads_block(self.texts, at)))
 
     def cells(self, line: str) -> list[str]:
         """Return the cells of a table row; empty for any other line."""
@@ -379,8 +377,8 @@ class _Structure:
         spans, outer = sentences_of(text), self.head
         if not around and (label := label_in(text)):
             # The sentence with the label says more of what the next ones are about.
-            around = tuple(filter(None, (text[: spans[0].end] if label["colon"] else "", outer)))
-            self.head = (label["bold"] or label["stop"] or label["colon"]).strip()
+            around = tuple(filter(None, (text[: spans[0].end] if label["colon"] or label["gap"] else "", outer)))
+            self.head = next(filter(None, label.group("bold", "stop", "colon", "gap"))).strip()
             if size := label["bold"] and label.end():
                 spans = [Span(size + start, size + end) for start, end in sentences_of(text[size:])]
         elif not around:
@@ -391,8 +389,10 @@ class _Structure:
             back = [before] if before and GOES_BACK.match(sentence) else []
             place = Span(block.start + span.start, block.start + span.end)
             is_label = bool(self.head) and sentence.rstrip(".") == self.head
-            # What an option does is said below it.
-            term = self.head if not before and not is_label and OPTION.match(self.head) else ""
+            # What an option does is said below it, and what is set in below a name is said of that.
+            is_set_in = self.is_bare and text.startswith("  ") and len(self.head.split()) <= LABEL_WORDS
+            is_below = is_set_in or OPTION.match(self.head)
+            term = self.head if not before and not is_label and is_below else ""
             yield self.make(place, "label" if is_label else "prose", around=(*back, *around), heads=term)
             # What an item begins with names it: "`ttl`: how long an answer is kept. Default: 30 s."
             around = (sentence, *around) if is_item and not before else around
