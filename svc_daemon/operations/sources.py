@@ -120,13 +120,13 @@ async def prove_quotes(
     for source_id in source_ids:
         try:
             source = show_source(context, key, source_id)
-            found = await read_again(context, extractor, source)
+            found = await read_again(context, extractor, source.team_id, source.id)
         except NotFound:
             readings[source_id] = proofs.SOURCE_GONE
             continue
         if found.sha256 is None:
             readings[source_id] = proofs.BYTES_LOST
-        elif found.sha256 != source.sha256:
+        elif found.sha256 != found.source.sha256:
             readings[source_id] = proofs.BYTES_CHANGED
         else:
             failure = found.failure.message if found.failure else "no text could be extracted"

@@ -179,7 +179,7 @@ async def text(request: Request) -> Response:
     if _verify(request, "content"):
         if with_vectors or with_hidden:
             raise refusal("vectors" if with_vectors else "hidden", "can't be read together with verify=content.")
-        return await _reread(request, source)
+        return await _reread(request, source.team_id, source.id)
     stored = await verbs.read_text(context_of(request), source)
     if with_vectors and with_hidden:
         raise refusal("hidden", "can't be read together with vectors.")
@@ -188,7 +188,7 @@ async def text(request: Request) -> Response:
     hidden: list[wire.HiddenPiece] | None = None
     if with_hidden:
         # No index keeps it, so that no search finds it.
-        again = await read_again(context_of(request), request.app.state.extractor, source)
+        again = await read_again(context_of(request), request.app.state.extractor, source.team_id, source.id)
         if again.extraction is None:
             reason = again.failure.message if again.failure else "The stored bytes are gone."
             raise refusal("hidden", f"can't be read: {reason}")
@@ -228,9 +228,9 @@ async def _show_vectors(request: Request, source: SourceRow, stored: StoredText)
     )
 
 
-async def _reread(request: Request, source: SourceRow) -> Response:
-    rereading = await read_again(context_of(request), request.app.state.extractor, source)
-    failure = rereading.failure
+async def _reread(request: Request, team_id: str, source_id: str) -> Response:
+    rereading = await read_again(context_of(request), request.app.state.extractor, team_id, source_id)
+    source, failure = rereading.source, rereading.failure
     content = wire.StoredContent(
         sha256=rereading.sha256,
         unchanged=rereading.sha256 == source.sha256,

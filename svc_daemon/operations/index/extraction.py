@@ -32,6 +32,8 @@ class SourceReading:
 class Rereading:
     """The hash and the text of a source's stored file, computed again."""
 
+    #: The source as it was when its file was read.
+    source: SourceRow
     #: SHA-256 of the stored file in hexadecimal; None if the file is missing.
     sha256: str | None
     extraction: Extraction | None
@@ -89,20 +91,38 @@ async def read_wave(
     return results
 
 
-async def read_again(context: Context, extractor: Extractor, source: SourceRow) -> Rereading:
-    """Hash the source's stored file and extract its text; raises NotFound."""
-    reading = context.read(partial(find_reading, team_id=source.team_id, source_id=source.id))
+async def read_again(context: Context, extractor: Extractor, team_id: str, source_id: str) -> Rereading:
+    """Hash the source's stored file and extract its text; raises NotFound.
+
+    A file that has another hash, or none, is read once more if the source was given another one meanwhile.
+    """
+    reading = _get_reading(context, team_id, source_id)
+    rereading = await _read_stored(context, extractor, reading)
+    if rereading.sha256 == reading.source.sha256:
+        return rereading
+    now = _get_reading(context, team_id, source_id)
+    is_same = now.source.blob_name == reading.source.blob_name
+    return rereading if is_same else await _read_stored(context, extractor, now)
+
+
+def _get_reading(context: Context, team_id: str, source_id: str) -> SourceReading:
+    reading = context.read(partial(find_reading, team_id=team_id, source_id=source_id))
     if reading is None:
-        raise NotFound(ErrorCode.SOURCE_NOT_FOUND, f"There is no source {source.id!r}.")
+        raise NotFound(ErrorCode.SOURCE_NOT_FOUND, f"There is no source {source_id!r}.")
+    return reading
+
+
+async def _read_stored(context: Context, extractor: Extractor, reading: SourceReading) -> Rereading:
+    source = reading.source
     try:
         sha256 = await context.blobs.blob(source.blob_name).hash()
     except FileNotFoundError:
-        return Rereading(None, None)
+        return Rereading(source, None, None)
     try:
-        return Rereading(sha256, await extract(context, extractor, reading))
+        return Rereading(source, sha256, await extract(context, extractor, reading))
     except ExtractionFailed as failure:
         is_lost = failure.code == SourceErrorCode.STORED_BYTES_LOST
-        return Rereading(None, None) if is_lost else Rereading(sha256, None, failure)
+        return Rereading(source, None, None) if is_lost else Rereading(source, sha256, None, failure)
 
 
 async def extract(
