@@ -113,9 +113,6 @@ class CredentialFile:
             return None
         return Credential(row["key"], str(self.path), row.get("installation_id"), row.get("is_local") is True)
 
-    def origins(self) -> list[str]:
-        return sorted(self._read())
-
     def store(self, origin: str, key: str, installation_id: str, *, is_local: bool = False) -> None:
         row = {"key": key, "installation_id": installation_id, "is_local": is_local}
         replace(self.path, json.dumps({**self._read(), origin: row}, indent=2))

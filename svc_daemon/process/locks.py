@@ -112,10 +112,6 @@ class LocalLocks:
             if name in self._holders:
                 self._holders[name].ask_to_go()
 
-    def names(self) -> list[str]:
-        """Return the names of the locks that are held."""
-        return list(self._holders)
-
     @contextmanager
     def _holding(self, names: Collection[str]) -> Iterator[Hold]:
         hold = Hold()

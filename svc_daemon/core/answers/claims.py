@@ -78,13 +78,8 @@ class Reference:
         self.passage = passage
 
     @cached_property
-    def words(self) -> frozenset[str]:
-        """Return the words of the passage, its title and its headings."""
-        return frozenset(words_of(self._whole))
-
-    @cached_property
     def stems(self) -> frozenset[str]:
-        """Return the stems of `words`, without stop words."""
+        """Return the stems of the passage, its title and its headings, without stop words."""
         return stems_of(self._whole)
 
     @cached_property
