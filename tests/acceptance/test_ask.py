@@ -87,6 +87,8 @@ def test_cite_verify_proves_quotes_of_answers_and_search_results(
     assert len(page["data"]) > 1
     assert verify(shared_installation, page) == (0, {"proven"})
     assert shared_installation.svc("cite", "verify", "-", "--json", stdin="{}").failure == (2, "svc_usage")
+    lines = shared_installation.svc("cite", "verify", "-", stdin="{}\n{}\n")
+    assert (lines.exit, "hint: `svc ask --json`" in lines.stderr) == (2, True)
 
 
 @pytest.mark.folders
@@ -121,3 +123,6 @@ def test_cite_verify_judges_the_sentence_over_a_proven_quote(
     (item,) = finished.json["items"]
     assert (finished.exit, item["result"], item["sentence"]) == (3, "proven", "changed")
     assert "quote proven, sentence not" in item["message"]
+    part["text"] = f"{answer['output'][0]['content'][0]['text']} Pensions too. [2]"
+    invented = shared_installation.svc("cite", "verify", "-", stdin=json.dumps(changed))
+    assert (invented.exit, invented.stdout.endswith("No quote has the number of these marks: [2].\n")) == (3, True)

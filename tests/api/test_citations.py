@@ -88,6 +88,25 @@ def test_verify_refuses_quotes_without_place_and_too_many_sources(shared: Daemon
     details_of(shared.ask("POST", VERIFY, json=body), "invalid_request")
 
 
+@pytest.mark.parametrize(
+    ("text", "unknown"),
+    [
+        ("Fees rise. [1] So do wages. [2]", [2]),
+        ("Fees rise. [1, 7][3]", [3, 7]),
+        ("Fees rise. [1]", []),
+        ("It says that see table [12] and [14] for\nmore. [4]", []),
+        ("See table [12]. [4]", [12]),
+        ("", []),
+    ],
+)
+def test_marks_that_lead_to_no_quote_are_listed(shared: Daemon, text: str, unknown: list[int]) -> None:
+    quotes = [{"number": 1, "quote": "Fees rise."}, {"number": 4, "quote": "see table [12] and\n[14] for more."}]
+    found = body_of(shared.ask("POST", VERIFY, json={"text": text, "quotes": quotes}))
+    assert found["unknown_marks"] == unknown
+    bare = body_of(shared.ask("POST", VERIFY, json={"text": text, "quotes": []}))
+    assert set(unknown) <= set(bare["unknown_marks"])
+
+
 class HeldExtractor:
     """An extractor that waits to be let go before it reads."""
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 app = new_app("Check the quotes of an answer against the stored files.")
 
 
+HINT = "`svc ask --json` and `svc search --json` print what can be verified."
 PROVEN = "proven"
 NOT_JUDGED, CHANGED = "not_judged", "changed"
 #: The fields with the offsets at which a quote starts and ends in its source's text.
@@ -81,7 +82,8 @@ def verify(
 ) -> Exit:
     """Check that each quote is in the stored file, at the location that the answer gives, and that the answer keeps it.
 
-    Exits with code 3 if a quote is not there, or if a sentence that cites it denies it or changes a number or name.
+    Exits with code 3 if a quote is not there, if a sentence that cites it denies it or changes a number or name, or if
+    a mark of the answer leads to no quote.
     """
     try:
         document = parse_json(sys.stdin.read() if file == "-" else read_given(Path(file)).decode("utf-8"))
@@ -90,29 +92,30 @@ def verify(
     except OSError as error:
         raise UsageError(f"{file} can't be read: {error.strerror}.", code="svc_file_refused") from error
     except ValueError as error:
-        raise UsageError(f"{file} is not JSON: {error}") from error
+        raise UsageError(f"{file} is not JSON: {error}", hint=HINT) from error
     quotes = read_quotes(document, file)
     with call.client() as client:
-        proofs = judge(client, read_text(document), quotes)
+        proofs, unknown = judge(client, read_text(document), quotes)
     failed = sum(proof.result != PROVEN for proof in proofs)
     changed = sum(proof.sentence == CHANGED for proof in proofs)
-    code = Exit.FAILED if failed or changed else Exit.DONE
+    code = Exit.FAILED if failed or changed or unknown else Exit.DONE
     counts = {PROVEN: len(proofs) - failed, "failed": failed, CHANGED: changed}
     value = {
         "v": 1,
         "type": "cite.proofs",
         "items": [asdict(proof) for proof in proofs],
+        "unknown_marks": unknown,
         "counts": counts,
         "exit_code": int(code),
     }
-    call.console.show(value, lambda: render_proofs(call.console, proofs))
+    call.console.show(value, lambda: render_proofs(call.console, proofs, unknown))
     if not proofs:
         call.console.warn(f"{file} has no quotes: there is nothing to prove.")
     return code
 
 
-def render_proofs(console: Console, proofs: list[Proof]) -> str:
-    """Render a row for each quote, and the counts."""
+def render_proofs(console: Console, proofs: list[Proof], unknown: Sequence[int]) -> str:
+    """Render a row for each quote, the counts, and the marks that lead to no quote."""
     heads = ("", "source", "place", "result", "")
     rows = [
         [f"[{each.number}]", each.title, each.place, each.result.replace("_", " "), each.message] for each in proofs
@@ -121,6 +124,8 @@ def render_proofs(console: Console, proofs: list[Proof]) -> str:
     lines.append(f"{sum(proof.result == PROVEN for proof in proofs)} of {len(proofs)} quotes proven.")
     if changed := sum(proof.sentence == CHANGED for proof in proofs):
         lines.append(f"{changed} of {len(proofs)} quotes are changed by a sentence that cites them.")
+    if unknown:
+        lines.append(f"No quote has the number of these marks: {', '.join(f'[{each}]' for each in unknown)}.")
     return "\n".join(lines)
 
 
@@ -130,7 +135,7 @@ def read_quotes(document: Any, name: str) -> list[Quote]:
     if not isinstance(listed, list):
         raise UsageError(
             f"{name} is not an answer: it has neither `sources` nor `data`.",
-            hint="`svc ask --json` and `svc search --json` print what can be verified.",
+            hint=HINT,
         )
     quotes = []
     for at, entry in enumerate(listed, 1):
@@ -162,18 +167,21 @@ def read_text(document: Any) -> str:
         return ""
 
 
-def judge(client: "Client", text: str, quotes: Sequence[Quote]) -> list[Proof]:
-    """Have the service prove the quotes, and compare the sentences of the text with those that they cite."""
-    if not quotes:
-        return []
+def judge(client: "Client", text: str, quotes: Sequence[Quote]) -> tuple[list[Proof], list[int]]:
+    """Have the service prove the quotes, and compare the sentences of the text with those that they cite.
+
+    Also returns the numbers in marks of the text that no quote has.
+    """
+    if not quotes and not text:
+        return [], []
     sent: list[Any] = []
     for quote in quotes:
         place = {name: quote.location[name] for name in SENT_FIELDS if quote.location.get(name) is not None}
         named = {"number": quote.number, "title": quote.title, "source_id": quote.source_id}
         sent.append({**named, "quote": quote.quote, "location": place})
-    judged = client.verify_citations(text, sent)["data"]
+    judged = client.verify_citations(text, sent)
     proofs = []
-    for quote, each in zip(quotes, judged, strict=True):
+    for quote, each in zip(quotes, judged["data"], strict=True):
         changes, message = tuple(each["changes"]), each["reason"] or ""
         proofs.append(
             Proof(
@@ -188,4 +196,5 @@ def judge(client: "Client", text: str, quotes: Sequence[Quote]) -> list[Proof]:
                 changes=changes,
             )
         )
-    return proofs
+    # An older service doesn't look for them.
+    return proofs, judged.get("unknown_marks", [])

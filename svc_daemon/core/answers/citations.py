@@ -240,6 +240,18 @@ def check_quotes(text: str, quotes: Mapping[int, Passage], question: str) -> dic
     return checked
 
 
+def list_unknown_marks(text: str, quotes: Iterable[tuple[int, str]]) -> list[int]:
+    """Return the numbers in the marks of a text that no quote has. What looks like a mark inside a quote is none."""
+    numbered = dict(quotes)
+    written = " ".join(text.split())
+    for quote in sorted(
+        {" ".join(quote.split()) for quote in numbered.values() if "[" in quote}, key=len, reverse=True
+    ):
+        written = written.replace(quote, " ")
+    marked = {int(number) for mark in MARK.finditer(written) for number in mark[1].split(",")}
+    return sorted(marked - numbered.keys())
+
+
 def is_grounded(answer: WrittenAnswer) -> bool:
     """Return whether every sentence of a finished answer cites a passage that supports it."""
     cited = {citation.index: citation.passage for citation in answer.citations}

@@ -81,4 +81,6 @@ class CheckedQuote(TypedDict):
 class CheckedQuotes(TypedDict):
     object: Literal["citation_checks"]
     data: list[CheckedQuote]
+    #: Numbers in citation marks of the text that no quote has.
+    unknown_marks: list[int]
     request_id: str

@@ -9,11 +9,17 @@ from svc_daemon.api.endpoints import Endpoint
 from svc_daemon.api.requests import body_of, caller, context_of
 from svc_daemon.api.responses import respond
 from svc_daemon.core.access import api_keys
-from svc_daemon.core.answers.citations import NOT_JUDGED, Checked, check_quotes
+from svc_daemon.core.answers.citations import NOT_JUDGED, Checked, check_quotes, list_unknown_marks
 from svc_daemon.core.answers.passages import Passage, QuotePlace
 from svc_daemon.core.text.chunking import Chunk
 from svc_daemon.operations.sources import prove_quotes
 from svc_daemon.wire.openai import citations as wire
+
+
+def _passage_of(quote: wire.QuoteToCheck) -> Passage:
+    headings = tuple(quote.headings or (quote.location.headings if quote.location else ()))
+    chunk = Chunk(ordinal=0, text=quote.quote, char_start=0, char_end=len(quote.quote), headings=headings)
+    return Passage(chunk=chunk, title=quote.title)
 
 
 async def check(request: Request) -> Response:
@@ -26,16 +32,7 @@ async def check(request: Request) -> Response:
     proven = await prove_quotes(context_of(request), request.app.state.extractor, key, [each[1:] for each in placed])
     proofs = dict(zip((each[0] for each in placed), proven, strict=True))
     quotes = {
-        each.number: Passage(
-            chunk=Chunk(
-                ordinal=0,
-                text=each.quote,
-                char_start=0,
-                char_end=len(each.quote),
-                headings=tuple(each.headings or (each.location.headings if each.location else ())),
-            ),
-            title=each.title,
-        )
+        each.number: _passage_of(each)
         for place, each in enumerate(body.quotes)
         if place not in proofs or proofs[place].is_proven
     }
@@ -55,7 +52,9 @@ async def check(request: Request) -> Response:
                 changes=list(said.changes),
             )
         )
-    return respond(request, {"object": "citation_checks", "data": data})
+    numbered = [(each.number, each.quote) for each in body.quotes]
+    unknown = await asyncio.to_thread(list_unknown_marks, body.text, numbered)
+    return respond(request, {"object": "citation_checks", "data": data, "unknown_marks": unknown})
 
 
 # fmt: off
