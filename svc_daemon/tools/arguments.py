@@ -70,12 +70,13 @@ def plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
             return node
         target = definitions.get(str(node.get("$ref", "")).rpartition("/")[2], {})
         whole = {**target, **{name: value for name, value in node.items() if name != "$ref"}}
-        return {name: resolve(value) for name, value in whole.items() if not _is_noise(name, value)}
+        return {
+            name: resolve(value)
+            for name, value in whole.items()
+            # A generated title or an empty default tells nobody anything.
+            if not (name == "title" and isinstance(value, str))
+            and not (name == "default" and value in (None, "", [], {}))
+        }
 
     plain: dict[str, Any] = resolve(schema)
     return plain
-
-
-def _is_noise(name: str, value: Any) -> bool:
-    """Whether a schema's entry is useless: a generated title or an empty default."""
-    return (name == "title" and isinstance(value, str)) or (name == "default" and value in (None, "", [], {}))

@@ -69,7 +69,8 @@ class MilvusSearch:
         if not total:
             return contract.HitPage(mode=mode)
         self.parsed = parsed = parse_query(query.text, self._list_languages())
-        having = {word.text: self._count_having(word) for word in parsed.words}
+        ways = {word.text: _having(way.terms for way in word.alternatives) for word in parsed.words}
+        having = {word: self._count(f"word {word}", wanted) for word, wanted in ways.items()}
         self.weights = {word.text: word.weight * idf(total, having[word.text]) for word in parsed.words}
         order = {
             contract.SearchMode.KEYWORD: self._by_words,
@@ -183,9 +184,6 @@ class MilvusSearch:
         return [
             each for each in STEMMERS if self._count(f"language {each}", schema.equals("language", each), documents)
         ]
-
-    def _count_having(self, word: QueryWord) -> int:
-        return self._count(f"word {word.text}", _having(way.terms for way in word.alternatives))
 
     def _list_gaps(self, having: Mapping[str, int]) -> Iterator[str]:
         """List warnings about what a search on Milvus can't do."""
