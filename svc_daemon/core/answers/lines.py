@@ -191,7 +191,7 @@ def label_in(text: str) -> "re.Match[str] | None":
         # Each of its sentences has a label of its own: "Hotel: 125 euros. Dinner: 28 euros."
         return None
     name = next(filter(None, label.group("bold", "stop", "colon", "gap")))
-    is_short = len(name.split()) <= LABEL_WORDS * (1 if label["stop"] else 3)
+    is_short = len(name.split()) <= LABEL_WORDS * (1 if label["stop"] else 3) and name.count("(") == name.count(")")
     return label if is_short and (name[0].isupper() or name[0].isdigit()) and not _SAYS.search(name) else None
 
 
@@ -258,7 +258,7 @@ def are_entries(lines: Sequence[str]) -> bool:
     """Return whether lines that are set in below a name are entries of a list, and no sentence goes on in the next."""
     inner = [line.strip() for line in lines]
     is_set_in = all(line.startswith(" " * _INDENT) for line in lines)
-    is_wrapped = any(_ENDED.search(line) or line.endswith(",") for line in inner[:-1])
+    is_wrapped = any(line.endswith(tuple(".!?:;,")) for line in inner[:-1])
     return len(lines) > 1 and is_set_in and not is_wrapped and not any(line[0].islower() for line in inner)
 
 

@@ -7,7 +7,7 @@ from tests.core.answers.passages import passage
 from tests.limits import cpu_limit_s
 
 SET_IN = "holidays\n  27 days and the bank holidays.\n  Carry over at most 8 days.\n\ntraining\n  £450 a head\n"
-LISTED = "Term dates\n  Back on 23 April\n  Half-term 26 May to 30 May\n  Sports day 20 June\n"
+LISTED = "Term dates\n  Back on 23 April\n  Half-term 26 May\n  Sports day 20 June (wet: 27)\n  Summer fair 28 June\n"
 WRAPPED = "Lunch\n  Pizza stays on Fridays, after the\n  petition of the children\n"
 REPAIRS = (
     "REPAIRS\n  2022-03-08  Dishwasher pump, £134\n"
@@ -34,8 +34,9 @@ TITLE = "FJORD MITTS            by a friend\n\nCast on and join.\n"
             LISTED,
             [
                 ("Back on 23 April", "Term dates"),
-                ("Half-term 26 May to 30 May", "Term dates"),
-                ("Sports day 20 June", "Term dates"),
+                ("Half-term 26 May", "Term dates"),
+                ("Sports day 20 June (wet: 27)", "Term dates"),
+                ("Summer fair 28 June", "Term dates"),
             ],
             id="entries below a name",
         ),
