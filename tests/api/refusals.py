@@ -156,8 +156,8 @@ def _undecided(stage: Stage, call: Call) -> httpx.Response:
 def _no_bucket(stage: Stage, call: Call) -> httpx.Response:
     if "bucket" in call.places:
         return stage.send(call.at(bucket="nowhere"))
-    call = call.asking(bucket="nowhere") if call.is_to("/events") else call
-    return stage.send(call.asking(buckets="nowhere") if call.method == "GET" else call.sending(buckets=["nowhere"]))
+    name = "bucket" if call.is_to("/events") else "buckets"
+    return stage.send(call.asking(**{name: "nowhere"}) if call.method == "GET" else call.sending(buckets=["nowhere"]))
 
 
 @spoils(E.SOURCE_NOT_FOUND)

@@ -37,6 +37,16 @@ def test_a_parameter_that_takes_one_value_is_refused_if_it_is_sent_twice(shared:
     assert refused_field(shared.ask("GET", path)) == field
 
 
+@pytest.mark.parametrize("name", ["type", "source_id", "buckets"])
+@pytest.mark.parametrize("path", ["/v1/events", "/v1/webhooks/deliveries", "/v1/buckets/inbox/sources"])
+def test_lists_with_filters_refuse_parameters_that_they_do_not_know(shared: Daemon, path: str, name: str) -> None:
+    known = {"/v1/buckets/inbox/sources": {"type"}, "/v1/webhooks/deliveries": {"source_id"}}.get(path, set())
+    if name in known:
+        name += "s"
+    streamed = shared.ask("GET", path, params={name: "x"}, headers={"Accept": "text/event-stream"})
+    assert refused_field(streamed) == refused_field(shared.ask("GET", path, params={name: "x"})) == name
+
+
 @pytest.mark.parametrize("path", ["/v1/buckets", "/v1/buckets/inbox/sources", "/v1/keys", "/v1/webhooks/deliveries"])
 def test_what_is_no_id_of_the_list_is_refused_as_the_end_of_a_page(shared: Daemon, path: str) -> None:
     for after in ("zzz", "notes.md", "evt" if path.endswith("deliveries") else "evt_01"):

@@ -123,6 +123,7 @@ def _types(request: Request) -> frozenset[str] | None:
 # fmt: off
 ENDPOINTS = (
     Endpoint("GET", "/v1/events", list_events, "List or follow what has happened", {200: wire.EventList}, streams=True,
+             strict=True,
              query={
                  "after": "Where to continue: a `last_id`, the id of an event, or `latest`; without it, from the oldest"
                           " one that is kept.",

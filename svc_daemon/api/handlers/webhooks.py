@@ -92,7 +92,7 @@ _CALLS = PAGE | {"status": "pending, delivered or failed.", "source_id": "Only c
 # fmt: off
 ENDPOINTS = (
     Endpoint("GET", "/v1/webhooks/deliveries", list_deliveries, "List webhook calls", {200: wire.DeliveryList},
-             query=_CALLS),
+             query=_CALLS, strict=True),
     Endpoint("POST", "/v1/webhooks/deliveries/{delivery_id}/resend", resend, "Send a webhook call again",
              {200: wire.DeliveryAnswer}),
     Endpoint("GET", "/v1/webhooks/secret", show_secret, "Show the webhook secret", {200: wire.WebhookSecret}),

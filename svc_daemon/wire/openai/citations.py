@@ -41,6 +41,8 @@ class QuoteToCheck(RequestBody):
     def _with_both(self) -> Self:
         if (self.source_id is None) != (self.location is None):
             raise ValueError("source_id and location come together")
+        if self.location is not None:
+            self.headings = self.headings or self.location.headings
         return self
 
 

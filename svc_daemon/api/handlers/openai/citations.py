@@ -16,12 +16,6 @@ from svc_daemon.operations.sources import prove_quotes
 from svc_daemon.wire.openai import citations as wire
 
 
-def _passage_of(quote: wire.QuoteToCheck) -> Passage:
-    headings = tuple(quote.headings or (quote.location.headings if quote.location else ()))
-    chunk = Chunk(ordinal=0, text=quote.quote, char_start=0, char_end=len(quote.quote), headings=headings)
-    return Passage(chunk=chunk, title=quote.title)
-
-
 async def check(request: Request) -> Response:
     key, body = caller(request, api_keys.READ), await body_of(request, wire.QuotesCheck)
     placed = [
@@ -32,7 +26,12 @@ async def check(request: Request) -> Response:
     proven = await prove_quotes(context_of(request), request.app.state.extractor, key, [each[1:] for each in placed])
     proofs = dict(zip((each[0] for each in placed), proven, strict=True))
     quotes = {
-        each.number: _passage_of(each)
+        each.number: Passage(
+            chunk=Chunk(
+                ordinal=0, text=each.quote, char_start=0, char_end=len(each.quote), headings=tuple(each.headings)
+            ),
+            title=each.title,
+        )
         for place, each in enumerate(body.quotes)
         if place not in proofs or proofs[place].is_proven
     }
