@@ -127,6 +127,30 @@ def test_filter_by_tags_is_warned_of_since_it_compares_metadata(filled: Daemon) 
     assert "`tags` chooses sources" in page["warnings"][-1]
 
 
+def test_filters_that_nothing_in_the_scope_can_pass_are_named_if_nothing_is_found(filled: Daemon) -> None:
+    def warned(**body: Any) -> list[str]:
+        page = body_of(filled.search("grey", **body))
+        return [each for each in page["warnings"] if each.startswith("`filters` compares")]
+
+    absent = {"type": "eq", "key": "created_at", "value": "2024"}
+    assert warned(filters=absent) == ["`filters` compares 'created_at' with a text: nothing that is searched has it."]
+    wrong = {"type": "and", "filters": [{"type": "in", "key": "filename", "value": ["market.md", 7]}, absent]}
+    assert warned(filters=wrong) == [
+        "`filters` compares 'filename' with a number: what is searched has it as a text, never as a number.",
+        "`filters` compares 'created_at' with a text: nothing that is searched has it.",
+    ]
+    # There are such values, and a denial holds without one.
+    assert warned(filters={"type": "eq", "key": "filename", "value": "none.md"}) == []
+    assert warned(filters={"type": "nin", "key": "created_at", "value": ["2024"]}) == []
+    # Of what is outside of the scope, nothing is said.
+    year = {"type": "gt", "key": "year", "value": 9999}
+    assert warned(filters=year) == []
+    assert warned(filters=year, source_ids=[]) == []
+    assert warned(filters=year, buckets=["other"]) == [
+        "`filters` compares 'year' with a number: what is searched has it as a text, never as a number."
+    ]
+
+
 def test_page_has_at_most_the_requested_number_of_results(filled: Daemon) -> None:
     for asked, found, has_more in ((2, 2, True), (50, 3, False)):
         page = body_of(filled.search("grey", max_num_results=asked))

@@ -80,6 +80,34 @@ def _keys(node: dict[str, Any]) -> Iterator[str]:
         yield node["key"]
 
 
+#: The types of values that are compared with each other.
+KINDS = ("text", "number", "boolean")
+
+
+def list_compared(node: Mapping[str, Any]) -> dict[tuple[str, str], None]:
+    """List the attributes that a source must have for a valid filter to hold, each with the kind of its value."""
+    if "filters" in node:
+        return {each: None for part in node["filters"] for each in list_compared(part)}
+    values = node["value"] if isinstance(node["value"], list) else [node["value"]]
+    is_denied = node["type"] in ("ne", "nin")
+    return {} if is_denied else dict.fromkeys((node["key"], _kind_of(value)) for value in values)
+
+
+def _kind_of(value: Any) -> str:
+    return "boolean" if isinstance(value, bool) else "text" if isinstance(value, str) else "number"
+
+
+def having(key: str, kind: str) -> dict[str, Any]:
+    """Return a filter for the sources whose attribute is of this kind, whatever its value."""
+    conditions: dict[str, list[tuple[str, Any]]] = {
+        "text": [("gte", "")],
+        "number": [("gte", 0), ("lt", 0)],
+        "boolean": [("in", [True, False])],
+    }
+    filters = [{"type": operator, "key": key, "value": value} for operator, value in conditions[kind]]
+    return {"type": "or", "filters": filters}
+
+
 def passes(node: dict[str, Any], attributes: Mapping[str, Any]) -> bool:
     """Return whether a source with these attributes passes a valid filter."""
     if node["type"] == "and":

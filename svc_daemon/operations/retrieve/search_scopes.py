@@ -1,11 +1,13 @@
 """Determines what a search covers, and by which agent's policy."""
 
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 from svc_daemon.core import readiness
 from svc_daemon.core.access.model_ids import DEFAULT_AGENT, agent_of
 from svc_daemon.core.search.agents import BUCKETS, EVERY_BUCKET, SOURCES, RetrievalPolicy, TeamAgent
+from svc_daemon.core.search.filters import KINDS, having, list_compared
 from svc_daemon.databases.contract import Connection
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations.retrieve.availability import refuse_disabled, refuse_in_maintenance
@@ -18,6 +20,9 @@ from svc_daemon.store.rows.keys import KeyRow
 from svc_daemon.store.rows.sources.search_candidates import Wanted, list_candidates
 from svc_daemon.wire.light.error_codes import ErrorCode
 from svc_daemon.wire.searches import SearchRequest
+
+#: Of how many compared attributes a search looks for the reason why it found nothing, and how much of a name is shown.
+MOST_PROBED, SHOWN_CHARACTERS = 5, 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +110,32 @@ def narrow(context: Context, request: SearchRequest, policy: RetrievalPolicy) ->
     if policy.score_threshold is not None:
         changed["score_threshold"] = max(policy.score_threshold, request.score_threshold or 0.0)
     return request.model_copy(update=changed)
+
+
+def warn_of_absent(
+    connection: Connection, context: Context, key: KeyRow, request: SearchRequest, policy: RetrievalPolicy
+) -> list[str]:
+    """Return a warning for each attribute that the request's filters compare and that nothing in its scope has so.
+
+    Raises the errors of `find_scope`.
+    """
+
+    def is_there(name: str, kind: str) -> bool:
+        having_it = request.model_copy(update={"filters": having(name, kind)})
+        return bool(find_scope(connection, context, key, narrow(context, having_it, policy), policy).source_ids)
+
+    warnings: list[str] = []
+    if not is_there("type", "text"):
+        # Every source has a type: the scope is empty.
+        return warnings
+    for name, kind in islice(list_compared(request.filters or {"filters": ()}), MOST_PROBED):
+        if is_there(name, kind):
+            continue
+        others = [other for other in KINDS if other != kind and is_there(name, other)]
+        found = f"what is searched has it as a {' or '.join(others)}, never as a {kind}"
+        reason = found if others else "nothing that is searched has it"
+        warnings.append(f"`filters` compares {name[:SHOWN_CHARACTERS]!r} with a {kind}: {reason}.")
+    return warnings
 
 
 def find_scope(

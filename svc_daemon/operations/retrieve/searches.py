@@ -16,7 +16,14 @@ from svc_daemon.databases.contract import Connection
 from svc_daemon.embed.contract import EmbedFailed
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations.retrieve.availability import refuse_in_maintenance
-from svc_daemon.operations.retrieve.search_scopes import SearchScope, choose_agent, find_scope, narrow, warn_of_agent
+from svc_daemon.operations.retrieve.search_scopes import (
+    SearchScope,
+    choose_agent,
+    find_scope,
+    narrow,
+    warn_of_absent,
+    warn_of_agent,
+)
 from svc_daemon.operations.shared.usage import counting_answer
 from svc_daemon.process.contexts import Context
 from svc_daemon.process.embedders import EmbedderInUse, EmbeddingState
@@ -145,6 +152,9 @@ async def search(context: Context, key: KeyRow, request: SearchRequest) -> Resul
     with counting_answer(context, key.team_id), context.metrics.searches_s.timing(context.clock.monotonic):
         results = await _ask_until_settled(context, key, narrowed, agent)
     warnings = (*results.warnings, *warn_of_keys(request.filters))
+    if request.filters is not None and not results.found:
+        absent = partial(warn_of_absent, context=context, key=key, request=request, policy=_policy_of(agent))
+        warnings += tuple(await context.search_in_thread(context.read, absent))
     return replace(results, agent=agent, score_threshold=narrowed.score_threshold, warnings=warnings)
 
 
