@@ -4,6 +4,7 @@ import os
 import re
 import stat
 import unicodedata
+import zlib
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
@@ -213,8 +214,18 @@ def reason_by_type(
             start = file.read(SNIFF_BYTES) or b""  # None if the file gives nothing at the moment
     except FileRefused:
         return None  # the error is reported when the file is read
-    is_readable = is_text(start) or (not suffixes and _DOCUMENT.match(start) is not None)
+    is_document = not suffixes and _DOCUMENT.match(start) is not None
+    is_readable = is_document or is_text(start) or is_compressed_text(start)
     return None if is_readable else UNREADABLE_TYPE
+
+
+def is_compressed_text(start: bytes) -> bool:
+    """Whether the first bytes of a file are those of a gzip file with a text, and not with a tar or a document."""
+    try:
+        expanded = zlib.decompressobj(16 + zlib.MAX_WBITS).decompress(start, SNIFF_BYTES)
+    except zlib.error:
+        return False
+    return bool(expanded) and is_text(expanded) and not expanded.startswith(b"%PDF-")
 
 
 def is_pointer(data: bytes | None) -> bool:

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from gzip import compress
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
@@ -194,10 +195,15 @@ def test_document_or_text_that_no_extension_tells_is_selected_by_its_first_bytes
     assert found == ["found/film.srt", *(f"found/package{number}" for number in range(3)), "found/scan"]
 
 
-def test_compressed_file_is_selected_only_with_an_accepted_inner_suffix(work: Path) -> None:
+def test_compressed_file_is_selected_with_an_accepted_inner_suffix_or_text_in_it(work: Path) -> None:
     write(work / "packed", "a.txt.gz", "A.MD.GZ", "a.tar.gz", "a.gz", data=b"\x1f\x8b\x08\x00\xff")
-    selection = select(("packed",), Filters(extensions=frozenset({".txt.gz", ".md.gz"}), max_bytes=100))
-    assert [each.title for each in selection.files] == ["packed/A.MD.GZ", "packed/a.txt.gz"]
+    for name, data in (("README.gz", b"words"), ("b.tar.gz", b"a.txt" + bytes(507)), ("c.gz", b"%PDF-1.7\n")):
+        write(work / "packed", name, data=compress(data))
+    write(work / "packed", "NEWS.Debian.gz", data=compress(os.urandom(9_000).hex().encode()))
+    write(work / "packed", "cut.gz", "empty.gz", data=compress(b"")[:10])
+    selection = select(("packed",), Filters(extensions=frozenset({".txt.gz", ".md.gz"}), max_bytes=100_000))
+    expected = ["packed/A.MD.GZ", "packed/NEWS.Debian.gz", "packed/README.gz", "packed/a.txt.gz"]
+    assert [each.title for each in selection.files] == expected
 
 
 def test_folders_nested_deeper_than_the_recursion_limit_are_walked_completely(work: Path) -> None:

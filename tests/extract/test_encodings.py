@@ -182,7 +182,7 @@ def test_gzip_expansion_is_limited() -> None:
 @pytest.mark.parametrize(
     ("text", "filename"),
     (
-        (b"One.\nStill one.\n\nTwo.\n", "notes.txt"),
+        *((b"One.\nStill one.\n\nTwo.\n", name) for name in ("notes.txt", "README", "changelog.Debian")),
         (b"# Lamp\n\nIt is painted turquoise.\n", "NOTES.MD"),
         (b"name,colour\nlamp,turquoise\n", "lamps.csv"),
         (b'{"lamp": "turquoise"}\n{"lamp": "umber"}\n', "lamps.jsonl"),
@@ -198,7 +198,7 @@ def test_compressed_text_is_read_like_the_text_itself(text: bytes, filename: str
 def test_gzip_of_other_content_or_damaged_gzip_is_refused_with_a_reason() -> None:
     words = compress(b"words")
     for data, filename, code, reason in (
-        *((words, "a.gz", UNSUPPORTED, "notes.txt.gz"), (words, "a.tar.gz", UNSUPPORTED, "notes.txt.gz")),
+        (compress(b"a.txt" + bytes(507)), "a.tar.gz", UNSUPPORTED, "no text but application/octet-stream"),
         (compress(samples.make_pdf(["x"])), "a.txt.gz", UNSUPPORTED, "no text but application/pdf"),
         (compress(words), "a.txt.gz", UNSUPPORTED, "no text but application/gzip"),
         *((words[:-6], "a.md.gz", UNREADABLE, "expanded"), (words + b"more", "a.md.gz", UNREADABLE, "expanded")),

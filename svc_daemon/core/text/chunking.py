@@ -41,7 +41,7 @@ class Block:
 
 
 #: The version of the readers. It rises when documents are read better than before, so that stored ones are read again.
-READER_VERSION = 5
+READER_VERSION = 6
 
 
 class HiddenText(NamedTuple):

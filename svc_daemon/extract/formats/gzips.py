@@ -6,8 +6,7 @@ from gzip import GzipFile
 from io import BytesIO
 
 from svc_daemon.core.text.chunking import Document
-from svc_daemon.core.text.document_formats import GZIP
-from svc_daemon.core.text.media_types import detect, from_filename, is_text_type
+from svc_daemon.core.text.media_types import detect, is_text_type
 from svc_daemon.extract import documents
 from svc_daemon.extract.archives import READ_BYTES, check_ratio, too_large
 from svc_daemon.extract.formats import Given, find_reader
@@ -15,8 +14,6 @@ from svc_daemon.extract.formats import Given, find_reader
 
 def read(given: Given) -> Document:
     """Read a gzip file. Raises ExtractionFailed if it is damaged, over the limits or not text."""
-    if from_filename(given.filename) != GZIP:
-        raise documents.unsupported("Of gzip files only compressed texts are read, with names such as notes.txt.gz.")
     expanded = bytearray()
     try:
         with GzipFile(fileobj=BytesIO(given.data)) as packed:
@@ -27,7 +24,8 @@ def read(given: Given) -> Document:
                 check_ratio(len(given.data), len(expanded), given.limits)
     except (zlib.error, EOFError, OSError) as error:
         raise documents.unreadable("The file is damaged: it can't be expanded.") from error
-    data, filename = bytes(expanded), given.filename[: -len(".gz")]
+    is_named = given.filename.lower().endswith(".gz")
+    data, filename = bytes(expanded), given.filename[: -len(".gz")] if is_named else given.filename
     content_type = detect(data, filename)
     if not is_text_type(content_type):
         raise documents.unsupported(f"The gzip file holds no text but {content_type}; only compressed texts are read.")
