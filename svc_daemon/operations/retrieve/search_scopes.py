@@ -121,8 +121,8 @@ def warn_of_absent(
     """
 
     def is_there(name: str, kind: str) -> bool:
-        having_it = request.model_copy(update={"filters": having(name, kind)})
-        return bool(find_scope(connection, context, key, narrow(context, having_it, policy), policy).source_ids)
+        having_it = narrow(context, request.model_copy(update={"filters": having(name, kind)}), policy)
+        return bool(find_scope(connection, context, key, having_it, policy, is_one_enough=True).source_ids)
 
     warnings: list[str] = []
     if not is_there("type", "text"):
@@ -139,9 +139,18 @@ def warn_of_absent(
 
 
 def find_scope(
-    connection: Connection, context: Context, key: KeyRow, request: SearchRequest, policy: RetrievalPolicy
+    connection: Connection,
+    context: Context,
+    key: KeyRow,
+    request: SearchRequest,
+    policy: RetrievalPolicy,
+    *,
+    is_one_enough: bool = False,
 ) -> SearchScope:
-    """Return what the search covers; raises `search_disabled`, `bucket_not_found`, `team_store_maintenance`."""
+    """Return what the search covers, of its sources one if that is enough.
+
+    Raises `search_disabled`, `bucket_not_found`, `team_store_maintenance`.
+    """
     refuse_disabled(connection)
     if request.buckets is not None:
         buckets = [get_usable_bucket(connection, key, bucket) for bucket in request.buckets]
@@ -166,5 +175,6 @@ def find_scope(
         source_ids=request.source_ids,
         tags=request.tags,
         filters=request.filters,
+        is_one_enough=is_one_enough,
     )
     return replace(scope, source_ids=tuple(list_candidates(connection, key.team_id, wanted)))

@@ -46,6 +46,8 @@ class Wanted:
     tags: Sequence[str] | None = None
     #: A filter that `core.search.filters.check_filter` accepted.
     filters: dict[str, Any] | None = None
+    #: Whether any one source is enough.
+    is_one_enough: bool = False
 
 
 def list_candidates(connection: Connection, team_id: str, wanted: Wanted) -> list[str]:
@@ -65,7 +67,9 @@ def list_candidates(connection: Connection, team_id: str, wanted: Wanted) -> lis
     except NotInSql:
         return _sift(connection, f"{joined} WHERE {' AND '.join(conditions)}", values, wanted.filters or {})
     # Return all ids in one row, because fetching a row per id would take longer than the search for the ids.
-    statement = f"SELECT json_group_array(s.id) FROM sources s{joined} WHERE {' AND '.join([*conditions, *sifting])}"  # noqa: S608
+    found = f"SELECT s.id FROM sources s{joined} WHERE {' AND '.join([*conditions, *sifting])}"  # noqa: S608
+    limit = " LIMIT 1" if wanted.is_one_enough else ""
+    statement = f"SELECT json_group_array(id) FROM ({found}{limit}) AS found"  # noqa: S608
     (listed,) = connection.execute(statement, values.named).fetchone()
     return list(dict.fromkeys(parse_json(listed)))
 
