@@ -12,7 +12,12 @@
 
 docs/how-to/python.md shows more. Up to 100 files can be sent as a batch:
 
-    members = [Member(Description(filename=name, title=name, sha256=digest), size) for name, digest, size in files]
+    files = {"a.txt": b"First", "b.txt": b"Second"}
+    members = [
+        Member(Description(filename=name, title=name, sha256=hashlib.sha256(data).hexdigest()), len(data))
+        for name, data in files.items()
+    ]
+    contents = {each.client_file_id: BytesContent(data) for each, data in zip(members, files.values())}
     batch = client.open_batch("handbook", members, "night-1").body
     for item in batch["items"]:
         client.send_bytes(item["upload_url"], contents[item["client_file_id"]])
