@@ -249,6 +249,8 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
 def test_what_makes_no_sense_is_refused_by_its_name(shared: Daemon, door: str, streams: bool) -> None:
     for fields, param in REFUSED[door]:
         assert refused_param(send(shared, door, VACATION, **{"stream": streams, **fields})) == param, fields
+        if param == "background":
+            assert "must be false" in send(shared, door, VACATION, **fields).text
     for empty in ("", " \n"):
         assert "ends with an empty question" in send(shared, door, empty, stream=streams).text
 

@@ -13,6 +13,7 @@ _WORDS = (
     (re.compile(r"^Extra inputs are not permitted$"), "There is no such field"),
     (re.compile(r"^Input should be a valid (?:integer|int).*$"), "must be a whole number"),
     (re.compile(r"^Input should be a valid (?:boolean|bool).*$"), "must be true or false"),
+    (re.compile(r"^Input should be False$"), "must be false"),
     (re.compile(r"^Input should be a valid number.*$"), "must be a number"),
     (re.compile(r"^Input should be a valid string.*$"), "must be a string"),
     (re.compile(r"^Input should be a valid (?:list|tuple|array).*$"), "must be a list"),
