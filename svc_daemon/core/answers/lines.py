@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import islice, pairwise, takewhile
+from itertools import pairwise, takewhile
 
 from svc_daemon.core.text.sentences import MONTH_AFTER_DAY, Span
 
@@ -54,6 +54,7 @@ _DESCRIBED = re.compile(
 _DEEPER = 4
 #: What is below a heading begins so much farther to the right.
 _INDENT = 2
+#: A name, and the spaces that set a text beside it apart.
 _HUNG = re.compile(r" {0,8}[^\W\d_][\w'-]*(?: [\w'-]+){0,2} {3,}(?=[^\s|])")
 #: Two lines and more of a comment, as in a file of settings; the first one is too long for a heading.
 _COMMENTS = re.compile(r"^[ \t]*#(?: \S+){5}[^\n]*(?:\n[ \t]*#(?: [^\n]*)?(?=\n|\Z))+", re.MULTILINE)
@@ -235,7 +236,7 @@ def described_at(lines: Sequence[str], at: int) -> int:
 def heads_block(lines: Sequence[str], at: int) -> bool:
     """Return whether a line of a few words heads lines that are all further to the right, up to a blank one."""
     indent = len(lines[at]) - len(lines[at].lstrip())
-    block = [*takewhile(str.strip, lines[at + 1 :])]
+    block = [*takewhile(str.strip, map(lines.__getitem__, range(at + 1, len(lines))))]
     is_deeper = bool(block) and all(len(line) - len(line.lstrip()) >= indent + _INDENT for line in block)
     is_name = len(gapped(lines[at])) == 1 and len(lines[at].split()) <= LABEL_WORDS
     return is_deeper and is_name and not (lines[at].rstrip().endswith(",") or block[0].lstrip()[:1].islower())
@@ -275,7 +276,7 @@ def hung_at(lines: Sequence[str], at: int) -> int:
     def is_deeper(line: str) -> bool:
         return line[:column].isspace() and bool(line[column : column + 1].strip())
 
-    size = 1 + sum(1 for _ in takewhile(is_deeper, islice(lines, at + 1, None)))
+    size = 1 + sum(1 for _ in takewhile(is_deeper, map(lines.__getitem__, range(at + 1, len(lines)))))
     after = (lines[at + size : at + size + 1] or [""])[0]
     alike = [other.end() == column for other in map(_HUNG.match, (begun, after)) if other]
     is_alone = not begun.strip() and not after.strip()

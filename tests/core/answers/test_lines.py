@@ -82,7 +82,13 @@ def test_lines_belong_to_what_they_are_set_in_below_or_beside(text: str, stateme
 
 @pytest.mark.parametrize(
     "text",
-    ["Name      a\n" * 4000, "Name      a\n" + "          b\n" * 4000, "name\n  A\n" * 4000, "name\n" + "  A\n" * 8000],
+    [
+        "name\n  A\n\n" * 20_000,
+        "Name      a\n" * 4000,
+        "Name      a\n" + "          b\n" * 4000,
+        "name\n  A\n" * 4000,
+        "name\n" + "  A\n" * 8000,
+    ],
 )
 def test_the_processor_time_grows_linearly_with_the_lines_set_in(text: str) -> None:
     with cpu_limit_s(2):
